@@ -1,0 +1,161 @@
+/*
+ * report_model.h - the report: what the engine and the layers found, ready for a renderer.
+ *
+ * Plain data in one arena; strings are borrowed from it and may hold bytes that came from a trace, so every renderer
+ * escapes them for its own format. Times are ns. Missing numbers are NAN (double) or -1 (counts, ns); a renderer
+ * prints "n/a" or null for them, never 0. Constant once built.
+ */
+#ifndef GW_REPORT_MODEL_H
+#define GW_REPORT_MODEL_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/gw_arena.h"
+#include "model/trace.h"
+
+#define N_(s) s
+enum gw_cause {
+#define GW_CAUSE(sym, id, text) GW_CAUSE_##sym,
+#include "engine/causes.def"
+#undef GW_CAUSE
+    GW_CAUSE_COUNT
+};
+#undef N_
+
+const char *gw_cause_id(unsigned cause);
+const char *gw_cause_text(unsigned cause); /* untranslated */
+
+/* Every ns of a window belongs to exactly one of compute, comm_exposed, copy_exposed, idle: they add up to wall. */
+struct gw_partition {
+    int64_t start, end;   /* the window, ns on the trace's clock */
+    int64_t wall, compute, comm_exposed, copy_exposed, idle;
+    int64_t comm_hidden;  /* communication that ran under compute */
+    int64_t copy_hidden;  /* copies and sets that ran under compute or communication */
+    uint64_t ops;         /* GPU operations that start inside the window */
+};
+
+struct gw_cause_total {
+    enum gw_cause cause;
+    int64_t ns;
+    uint64_t gaps;
+};
+
+struct gw_report_device {
+    int64_t id;
+    const char *name;             /* "" when unknown */
+    struct gw_partition whole, steady;
+    const struct gw_cause_total *idle_by_cause; /* steady window, largest first; the sum is steady.idle exactly */
+    size_t cause_count;
+    const struct gw_cause_total *whole_by_cause; /* the same over the whole window */
+    size_t whole_cause_count;
+};
+
+struct gw_report_steps {
+    int64_t count;       /* steps found in the recording; 0 = none found */
+    int64_t steady_count;/* steps the verdict rests on */
+    int64_t median_ns, mean_ns, p95_ns, min_ns; /* over steady steps, GPU side; -1 unknown */
+    const char *found_by; /* "annotation", "data-loader", "optimizer", "kernel-sequence", "none" */
+    const char *marker;   /* the annotation or kernel that marks a step, "" when none */
+    double tail_share;    /* share of steady wall spent in steps longer than 2x the median; NAN unknown */
+};
+
+enum gw_confidence { GW_CONF_LOW, GW_CONF_MEDIUM, GW_CONF_HIGH };
+const char *gw_confidence_id(unsigned c); /* "low", "medium", "high" */
+
+struct gw_gain {      /* speed-up factors, >= 1; all NAN when it cannot be told */
+    double low, likely, high;
+};
+
+struct gw_evidence {
+    const char *text;   /* one clause with the number in it, for people */
+    double value;       /* the number itself, NAN when the evidence is not a number */
+    const char *unit;   /* "ns", "1", "bytes", "bytes/s", "share", "count" */
+    const char *source; /* where the number comes from: "timeline", "kernel names", "API calls", ... */
+};
+
+struct gw_where {
+    const char *file;   /* "" when no stack was recorded */
+    int64_t line;       /* 0 unknown */
+    const char *text;   /* op, annotation, kernel or call, e.g. "aten::item under aten::norm" */
+    double share;       /* of this finding's time or count, 0..1 */
+    int64_t count;      /* -1 unknown */
+};
+
+struct gw_fix {
+    const char *doit;   /* what to change, with a line to paste */
+    const char *check;  /* how to see that it helped */
+    const char *cost;   /* what it may cost; "" when nothing worth a word */
+};
+
+struct gw_finding {
+    const char *id;     /* stable, from findings.def */
+    const char *layer;  /* id of layers.def */
+    const char *phrase; /* plain words for the sentence: "the code keeps asking the GPU for values" */
+    int rank;           /* 1 = first */
+    int64_t lost_ns;    /* steady wall lost to it over the steady window, -1 unknown */
+    double share_of_wall; /* lost / steady wall, 0..1 */
+    double share_of_idle; /* NAN when it is not idle time */
+    int64_t now_step_ns, then_low_ns, then_high_ns; /* step time now and with the cause gone; -1 unknown */
+    struct gw_gain gain;
+    enum gw_confidence confidence;
+    const struct gw_evidence *evidence;
+    size_t evidence_count;
+    const struct gw_evidence *against;
+    size_t against_count;
+    const struct gw_where *where;
+    size_t where_count;
+    const struct gw_fix *fix;
+    size_t fix_count;
+};
+
+struct gw_not_evaluated {
+    const char *id;
+    const char *needs; /* what would supply the data */
+};
+
+struct gw_report_loss {
+    const char *id;
+    uint64_t count;
+    int64_t first_byte; /* -1 unknown */
+    const char *text;   /* untranslated: pass through _() */
+};
+
+struct gw_report_source {
+    const char *path, *format;
+    int64_t bytes, events; /* -1 unknown */
+};
+
+struct gw_report {
+    struct gw_arena *arena;
+    const struct gw_report_source *sources;
+    size_t source_count;
+    int64_t ranks;
+    const char *framework;      /* "PyTorch 2.11", "" unknown */
+    const char *profiler;       /* "torch.profiler", "" unknown */
+    const struct gw_report_device *devices;
+    size_t device_count;
+    size_t main_device;         /* the device the verdict speaks of */
+    struct gw_report_steps steps;
+    double replay_error;        /* |replayed - recorded| / recorded step time; NAN when not replayed */
+    double profiler_slowdown;   /* estimated host slow-down by the profiler, e.g. 1.2; NAN unknown */
+    struct {
+        const char *finding;    /* id, "none" when nothing is worth 3 % */
+        const char *layer;
+        const char *sentence;   /* one or two plain sentences, ready to print */
+    } verdict;
+    const struct gw_finding *findings; /* by rank */
+    size_t finding_count;
+    const struct gw_not_evaluated *not_evaluated;
+    size_t not_evaluated_count;
+    struct {
+        int complete;                  /* no loss that spoils */
+        const struct gw_report_loss *losses;
+        size_t loss_count;
+        double own_overhead;           /* share of the job's time that our recording cost; NAN when we did not record */
+        const char *const *notes;      /* further doubts, one sentence each */
+        size_t note_count;
+    } trust;
+};
+
+#endif

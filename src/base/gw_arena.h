@@ -43,6 +43,7 @@ struct gw_array {
     size_t cap;  /* elements mapped */
     size_t size; /* bytes an element */
     size_t max;  /* hard cap in elements, 0 = none */
+    size_t mapped; /* bytes mapped */
 };
 
 void gw_array_init(struct gw_array *arr, size_t elem_size, size_t max_elems);

@@ -1,0 +1,46 @@
+#include "base/gw_error.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+int gw_error_set(struct gw_error *err, int code, const char *file, int64_t byte, const char *advice,
+                 const char *fmt, ...)
+{
+    if (!err || err->code)
+        return code;
+    err->code = code;
+    err->byte = byte;
+    snprintf(err->file, sizeof err->file, "%s", file ? file : "");
+    snprintf(err->advice, sizeof err->advice, "%s", advice ? advice : "");
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(err->what, sizeof err->what, fmt, ap);
+    va_end(ap);
+    return code;
+}
+
+const char *gw_error_text(const struct gw_error *err, char *buf, size_t cap)
+{
+    char place[64] = "";
+    if (err->line > 0)
+        snprintf(place, sizeof place, "line %" PRId64 ": ", err->line);
+    else if (err->byte >= 0 && err->file[0])
+        snprintf(place, sizeof place, "byte %" PRId64 ": ", err->byte);
+    snprintf(buf, cap, "%s%s%s%s%s%s", err->file, err->file[0] ? ": " : "", place,
+             err->what[0] ? err->what : gw_code_name(err->code), err->advice[0] ? "; " : "", err->advice);
+    for (char *p = buf; *p; p++)
+        if ((unsigned char)*p < 0x20 || *p == 0x7f)
+            *p = '?';
+    return buf;
+}
+
+const char *gw_code_name(int code)
+{
+    static const char *const names[] = {
+        "ok", "out of memory", "input or output failed", "not a format that can be read", "the input ends early",
+        "wrong usage", "internal error", "no data to diagnose", "not built in", "interrupted"};
+    int i = -code;
+    return i >= 0 && i < (int)(sizeof names / sizeof *names) ? names[i] : "unknown error";
+}

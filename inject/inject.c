@@ -43,6 +43,7 @@ static struct {
     /* Our thread's own: */
     int is_open, is_quiet; /* is_quiet: off for good */
     uint64_t now, opened_ns, close_at, next_open, last_flush, last_clock, last_status, orphan_since;
+    uint64_t closing_since; /* the window is due to close; 0 = not yet */
     uint64_t said_at_open, said_last, said_ns; /* CUPTI's words to us: buffers requested plus completed */
     uint32_t open_now_seen;
 } G;
@@ -159,6 +160,7 @@ static void open_window(void) {
     G.said_at_open = words();
     G.said_last = G.said_at_open;
     G.said_ns = G.opened_ns = G.now;
+    G.closing_since = 0;
     G.out.status.windows++;
     write_clock();
     write_window(GW_WIN_OPEN, GW_WR_TIME);
@@ -194,6 +196,27 @@ static void flush(uint32_t flag) {
     drain();
 }
 
+/* Did CUPTI talk to us since the window opened? Then the callbacks were ours for a while at least. */
+static int still_ours(void) { return words() != G.said_at_open; }
+
+/*
+ * May the kinds be switched off now? While the callbacks are ours and the job works, CUPTI holds a buffer of ours; a
+ * flush brings it back. No buffer out there: either the job is idle, then waiting costs nothing, or another profiler
+ * has the callbacks. A buffer that does not come back is most likely waiting for queued work: after 0.2 s believe that.
+ */
+static int may_disable(void) {
+    if (!still_ours())
+        return 0;
+    if (!G.closing_since)
+        G.closing_since = G.now;
+    else if (G.now - G.last_flush < 80 * MS)
+        return 0;
+    unsigned lent = gw_pool_lent();
+    uint64_t before = gw_pool_completed();
+    flush(0);
+    return gw_pool_completed() != before || (lent && G.now - G.closing_since > 200 * MS);
+}
+
 /* The next window; the distance grows with the length of the job (x2 after each 8 windows, at most x8). */
 static uint64_t next_start(void) {
     uint32_t doublings = G.out.status.windows / 8;
@@ -215,9 +238,6 @@ static void close_window(enum gw_win_reason reason) {
     write_status();
 }
 
-/* Did CUPTI talk to us since the window opened? Then the callbacks are still ours. */
-static int still_ours(void) { return words() != G.said_at_open; }
-
 static void in_window(void) {
     drain();
     uint64_t said = words();
@@ -235,7 +255,7 @@ static void in_window(void) {
         flush(0);
     if (gw_pool_free() < POOL_LOW && still_ours())
         close_window(GW_WR_POOL);
-    else if ((G.now >= G.close_at || G.control.stop) && still_ours())
+    else if ((G.now >= G.close_at || G.control.stop) && may_disable())
         close_window(G.control.stop ? GW_WR_STOP : GW_WR_TIME);
 }
 
@@ -345,13 +365,14 @@ static void do_resume(void) {
 
 static void do_end(void) {
     G.now = gw_clock_ns(CLOCK_MONOTONIC);
-    if (G.is_open && still_ours())
+    int taken = atomic_load(&state_now) == GW_RS_TAKEN;
+    if (G.is_open && still_ours() && !taken)
         close_window(GW_WR_EXIT);
-    if (!G.is_quiet && !G.is_paused && atomic_load(&state_now) != GW_RS_TAKEN)
+    if (!G.is_quiet && !G.is_paused && !taken)
         settle();
     drain();
     write_clock();
-    if (!G.is_quiet && atomic_load(&state_now) != GW_RS_TAKEN)
+    if (!G.is_quiet && !taken)
         set_state(GW_RS_ENDED);
     write_status();
     if (G.out.fd >= 0 && spool_is_ours())

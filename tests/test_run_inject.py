@@ -1,0 +1,423 @@
+#!/usr/bin/env python3
+"""libgpuwhy_inject.so inside jobs, with a fake driver and a fake CUPTI that check every call.
+
+usage: test_run_inject.py BUILD_DIR [NAME...]
+
+Each case starts tests/fake_job under a hand-made control file and compares the record with what the job says it did.
+Exit 0 when all pass, 1 with a line for each failure.
+"""
+import ctypes
+import glob
+import os
+import re
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+
+BUILD = os.path.abspath(sys.argv[1])
+FAKES = os.path.join(BUILD, "fakes")
+INJECT = os.path.join(BUILD, "libgpuwhy_inject.so")
+SEC = 10**9
+MS = 10**6
+
+
+def boot_ns():
+    return time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+
+
+class Case:
+    """One record folder, its control file and the jobs that run under it."""
+
+    def __init__(self, first=0, first_len=SEC, window=SEC, period=SEC, max_bytes=0, kinds=0x3F, beat=True, stop=0):
+        self.dir = tempfile.mkdtemp(prefix="gwrun-")
+        self.rec = os.path.join(self.dir, "rec")
+        os.mkdir(self.rec)
+        self.log = os.path.join(self.dir, "breaches")
+        self.fields = dict(stop=stop, first=first, first_len=first_len, window=window, period=period,
+                           max_bytes=max_bytes, kinds=kinds, beat=beat, open_now=0)
+        self.control()
+
+    def control(self, **change):
+        f = self.fields
+        f.update(change)
+        data = struct.pack("<8sIIQQQQQQIII", b"GPUWHY\1\n", 1, f["stop"], boot_ns() if f["beat"] is True else f["beat"],
+                           f["first"], f["first_len"], f["window"], f["period"], f["max_bytes"], f["kinds"],
+                           os.getpid(), f["open_now"])
+        path = os.path.join(self.rec, "control")
+        with open(path + ".new", "wb") as out:
+            out.write(data.ljust(128, b"\0"))
+        os.rename(path + ".new", path)
+
+    def env(self, **extra):
+        e = dict(os.environ, LD_LIBRARY_PATH=FAKES, CUDA_INJECTION64_PATH=INJECT, GPUWHY_RECORD=self.rec,
+                 FAKE_LOG=self.log, FAKE_CUPTI_LIB=os.path.join(FAKES, "libcupti.so.13"))
+        e.update(extra)
+        return e
+
+    def start(self, *args, stdin=None, **extra):
+        return subprocess.Popen([os.path.join(FAKES, "fake_job"), *map(str, args)], env=self.env(**extra), cwd=self.dir,
+                                stdin=stdin or subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                universal_newlines=True)
+
+    def run(self, *args, **extra):
+        p = self.start(*args, **extra)
+        self.out, self.err = p.communicate(timeout=120)
+        self.status = p.returncode
+        return self
+
+    def files(self):
+        return sorted(glob.glob(os.path.join(self.rec, "cuda-*.gwr")))
+
+    def dump(self, verbose=False, only=None):
+        files = [only] if only else self.files()
+        assert len(files) == 1, f"record files: {files}"
+        out = subprocess.run([os.path.join(FAKES, "record_dump")] + (["-v"] if verbose else []) + files,
+                             stdout=subprocess.PIPE, universal_newlines=True, check=True).stdout
+        last = out.strip().splitlines()[-1]
+        total = {k: int(v) if re.fullmatch(r"-?\d+", v) else v for k, v in re.findall(r"(\w+)=(\S+)", last)}
+        self.text = out
+        return total
+
+    def launched(self):
+        return int(re.findall(r"launched (\d+)", self.out)[-1])
+
+    def clean(self):
+        """No rule of CUPTI was broken and the job said nothing of us."""
+        if os.path.exists(self.log):
+            with open(self.log) as f:
+                raise AssertionError("breaches:\n" + f.read())
+        assert self.err == "", f"stderr: {self.err!r}"
+
+    def close(self):
+        shutil.rmtree(self.dir, ignore_errors=True)
+
+
+def full(**kw):
+    return Case(window=0, **kw)
+
+
+def expect(total, **want):
+    for key, value in want.items():
+        got = total[key]
+        ok = value(got) if callable(value) else got == value
+        assert ok, f"{key} is {got}, wanted {value if not callable(value) else 'otherwise'}; {total}"
+
+
+# --- cases -------------------------------------------------------------------------------------------------------
+
+
+def case_full_is_complete():
+    """Everything launched is recorded, with its launch, names and devices; the job's output is its own."""
+    c = full().run("steps", 200)
+    t = c.dump(verbose=True)
+    expect(t, state="ended", kernels=c.launched(), copies=200, sets=200, syncs=200, launches=2000, filtered=1600, damaged=0,
+           missing=0, ended=1, dropped=0, overflow=0, unfinished=0, unknown=0, devices=1, cupti=130001)
+    assert "name space=1 id=1 _Z5gemm1PfS_S_i" in c.text and "cudaLaunchKernel_v7000" in c.text
+    assert "device ordinal=0 name=Fake sms=132 cc=9.0" in re.sub(r"Fake H200 0", "Fake", c.text)
+    assert c.out == "launched 2000\n" and c.status == 0
+    c.clean()
+    return c
+
+
+def case_windows_are_complete():
+    """Windows record part of the run; each kernel in them has its launch; the kinds are off between them."""
+    c = Case(first=200 * MS, first_len=300 * MS, window=200 * MS, period=500 * MS).run("steps", 3000)
+    t = c.dump(verbose=True)
+    expect(t, state="ended", windows=lambda n: n >= 2, kernels=lambda n: 0 < n < c.launched(), ended=1)
+    # A launch whose call was open when a window opened has its kernel and its call or neither.
+    assert abs(t["kernels"] - t["launches"]) <= 2 * t["windows"], t
+    opens = len(re.findall(r"window what=1", c.text))
+    closes = len(re.findall(r"window what=2", c.text))
+    assert opens == closes == t["windows"], (opens, closes)
+    c.clean()
+    return c
+
+
+def case_threads():
+    c = full().run("threads", 8, 100)
+    expect(c.dump(), kernels=8000, launches=8000, unfinished=0, state="ended")
+    c.clean()
+    return c
+
+
+def case_burst_overflows_are_counted():
+    """A launch loop faster than the writer: every record is kept or counted, never both lost and unsaid."""
+    c = full().run("burst", 400000)
+    t = c.dump()
+    lost = t["dropped"] + t["spool_lost"] + t["unfinished"]
+    # The pool may run low: then the window closes for a second, and the loss shows as a closed window.
+    closed = t["windows"] > 1
+    assert closed or t["overflow"] or t["kernels"] + lost >= 400000, t
+    c.clean()
+    return c
+
+
+def case_old_cupti_gets_no_null():
+    c = full().run("burst", 300000, FAKE_CUPTI_VERSION="18")
+    t = c.dump()
+    expect(t, cupti=18, kernels=lambda n: n > 1000)
+    c.clean()
+    return c
+
+
+def case_too_old():
+    c = full().run("steps", 5, FAKE_CUPTI_VERSION="17")
+    expect(c.dump(), state="old-cupti", kernels=0)
+    assert c.status == 0 and c.out == "launched 50\n"
+    c.clean()
+    return c
+
+
+def case_no_cupti():
+    c = full().run("steps", 5, GPUWHY_CUPTI="/nonexistent/libcupti.so.13")
+    expect(c.dump(), state="no-cupti", kernels=0)
+    assert c.status == 0 and c.out == "launched 50\n"
+    c.clean()
+    return c
+
+
+def case_refusals():
+    """Each CUPTI function may fail with each code; the job never notices and the state says so."""
+    for fn in ("cuptiActivityRegisterCallbacks", "cuptiActivityEnable", "cuptiActivityFlushAll", "cuptiSetThreadIdType",
+               "cuptiActivitySetAttribute", "cuptiGetTimestamp", "cuptiGetCallbackName", "cuptiActivityGetNumDroppedRecords",
+               "cuptiActivityDisable", "cuptiActivityEnableAllSyncRecords", "cuptiGetVersion", "cuptiActivityGetNextRecord"):
+        for code in (15, 35, 39):
+            c = full().run("steps", 20, FAKE_CUPTI_FAIL=f"{fn}:{code}")
+            t = c.dump()
+            assert c.status == 0 and c.out == "launched 200\n", (fn, code, c.status, c.out)
+            if fn in ("cuptiActivityRegisterCallbacks", "cuptiActivityEnable"):
+                expect(t, state="refused", result=code)
+            c.clean()
+            c.close()
+    return None
+
+
+def case_kill_9_of_the_job():
+    """What was flushed before kill -9 is readable."""
+    c = full().run("steps", 400, "sleep", 1600, "kill", 9)
+    t = c.dump()
+    assert c.status == -9
+    expect(t, ended=0, kernels=4000, damaged=0)
+    c.clean()
+    return c
+
+
+def case_exit_codes():
+    for args, status in ((("exit", 3), 3), (("_exit", 4), 4), (("abort",), -6), (("kill", 15), -15), (("kill", 11), -11)):
+        for make in (full, Case):
+            c = make().run("steps", 20, *args)
+            assert c.status == status, (args, c.status)
+            c.clean()
+            c.close()
+    return None
+
+
+def case_forks():
+    c = full().run("steps", 50, "fork", "steps", 50)
+    t = c.dump()
+    assert re.findall(r"child \d ended (\d+)", c.out) == ["0", "0", "0"], c.out
+    expect(t, kernels=1000, ended=1)
+    c.clean()
+    return c
+
+
+def case_exec():
+    """The same pid starts a new image inside a window: two files, both readable."""
+    c = full().run("steps", 50, "exec", "steps", 30)
+    assert c.status == 0
+    files = c.files()
+    assert len(files) == 2, files
+    second = c.dump(only=files[1])
+    expect(second, kernels=300, ended=1)
+    first = c.dump(only=files[0])
+    expect(first, damaged=0, ended=0)
+    c.clean()
+    return c
+
+
+def case_closed_descriptors():
+    """A job that closes every descriptor: its own new file is never written into."""
+    c = full().run("steps", 50, "closefds", "steps", 200, "sleep", 300)
+    mine = os.path.join(c.dir, "mine.txt")
+    assert os.path.getsize(mine) == 0, os.path.getsize(mine)
+    expect(c.dump(), damaged=0)
+    assert c.status == 0
+    c.clean()
+    return c
+
+
+def case_size_limit():
+    c = full(max_bytes=100000).run("steps", 3000)
+    t = c.dump()
+    assert os.path.getsize(c.files()[0]) <= 100000
+    expect(t, damaged=0, torn=0)
+    assert t["state"] in ("size-limit", "ended") and t["kernels"] < c.launched()
+    c.clean()
+    return c
+
+
+def case_disk_full():
+    """A real full file system (a small tmpfs, where we may mount one)."""
+    c = full()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "none", c.rec], stderr=subprocess.DEVNULL).returncode:
+        print("   (not allowed to mount: skipped)")
+        return c
+    try:
+        c.control()
+        c.run("steps", 3000)
+        t = c.dump()
+        expect(t, damaged=0, state="disk-full")
+        assert c.status == 0 and c.out == "launched 30000\n"
+        assert 0 < t["kernels"] < 30000, t
+        c.clean()
+    finally:
+        subprocess.run(["umount", c.rec], check=True)
+    return c
+
+
+def case_recorder_gone():
+    """No heartbeat for long: recording stops by itself and the job goes on."""
+    c = full(beat=max(1, boot_ns() - 60 * SEC))
+    p = c.start("steps", 1600 * 10)
+    c.out, c.err = p.communicate(timeout=120)
+    t = c.dump()
+    assert p.returncode == 0
+    expect(t, state=lambda s: s in ("stopped", "orphaned"), kernels=lambda n: 0 < n < c.launched())
+    c.clean()
+    return c
+
+
+def case_stop():
+    c = full()
+    p = c.start("steps", 3000)
+    time.sleep(0.6)
+    c.control(stop=1)
+    c.out, c.err = p.communicate(timeout=120)
+    t = c.dump()
+    expect(t, state="stopped", kernels=lambda n: 0 < n < c.launched() * 0.8)
+    c.clean()
+    return c
+
+
+def case_open_now():
+    c = Case(first=3600 * SEC, first_len=200 * MS)
+    p = c.start("steps", 2500)
+    time.sleep(0.5)
+    c.control(open_now=1)
+    c.out, c.err = p.communicate(timeout=120)
+    expect(c.dump(), windows=1, kernels=lambda n: n > 0)
+    c.clean()
+    return c
+
+
+def case_inert():
+    """Without a record folder, or with a broken one, the library does nothing at all."""
+    for change in ({"GPUWHY_RECORD": ""}, {"GPUWHY_RECORD": "/nonexistent"}, {"GPUWHY_RECORD": "relative"}):
+        c = full().run("steps", 10, **change)
+        assert c.status == 0 and not c.files()
+        c.clean()
+        c.close()
+    c = full()
+    with open(os.path.join(c.rec, "control"), "wb") as f:
+        f.write(b"junk")
+    c.run("steps", 10)
+    assert c.status == 0 and not c.files()
+    c.clean()
+    return c
+
+
+def case_polite_profiler():
+    """Paused by the settings hook around the job's own profiler: both see all their kernels."""
+    c = full().run("steps", 100, "pausing", 500, "steps", 2000)
+    saw, of = map(int, re.search(r"other saw (\d+) of (\d+)", c.out).groups())
+    t = c.dump()
+    assert saw == of > 0, c.out
+    # Recording goes on after it: at least the steps after the pause but for the moment of the restart.
+    expect(t, state="ended", kernels=lambda n: 1000 + 15000 < n <= 21000)
+    c.clean()
+    return c
+
+
+def case_rude_profiler_in_full():
+    """Another profiler takes the callbacks without a word: it loses nothing, and we say that records stopped."""
+    c = full().run("steps", 100, "other", 500, "steps", 19000)
+    saw, of = map(int, re.search(r"other saw (\d+) of (\d+)", c.out).groups())
+    t = c.dump()
+    assert saw == of > 0, c.out
+    expect(t, state="taken", kernels=lambda n: 0 < n <= 1000)
+    c.clean()
+    return c
+
+
+def case_rude_profiler_between_windows():
+    """The same, while a window opens and closes over it: its kinds are not switched off under its feet."""
+    c = Case(first=100 * MS, first_len=100 * MS, window=100 * MS, period=1000 * MS).run("steps", 200, "other", 2500)
+    saw, of = map(int, re.search(r"other saw (\d+) of (\d+)", c.out).groups())
+    assert saw == of > 0, c.out
+    c.clean()
+    return c
+
+
+def case_signals():
+    """Signals reach the job and never our thread."""
+    c = full()
+    p = c.start("traps", "steps", 100000)
+    assert p.stdout.readline() == "ready\n"
+    for _ in range(20):
+        p.send_signal(signal.SIGUSR1)
+        time.sleep(0.02)
+    p.send_signal(signal.SIGTERM)
+    c.out, c.err = p.communicate(timeout=60)
+    assert p.returncode == 7, p.returncode
+    assert c.out.count("signal 10") >= 10 and "signal 15" in c.out
+    expect(c.dump(), ended=1, kernels=lambda n: n > 0)
+    c.clean()
+    return c
+
+
+def case_another_clock():
+    c = full().run("steps", 20, FAKE_CUPTI_CLOCK="mono")
+    expect(c.dump(), kernels=200)
+    c.clean()
+    return c
+
+
+def case_exports():
+    """Nothing but the three entry points is visible, and nothing but libc is needed."""
+    out = subprocess.run(["nm", "-D", "--defined-only", INJECT], stdout=subprocess.PIPE, universal_newlines=True).stdout
+    names = sorted(line.split()[-1] for line in out.splitlines() if " T " in line)
+    assert names == ["InitializeInjection", "gpuwhy_inject_pause", "gpuwhy_inject_state"], names
+    out = subprocess.run(["nm", "-D", "--undefined-only", INJECT], stdout=subprocess.PIPE, universal_newlines=True).stdout
+    used = {line.split()[-1].split("@")[0] for line in out.splitlines()}
+    if not any(n.startswith(("__asan", "__tsan")) for n in used):
+        banned = {"exit", "_exit", "abort", "printf", "fprintf", "puts", "fwrite", "malloc", "calloc", "realloc", "system",
+                  "signal", "sigaction", "kill", "raise", "__assert_fail", "perror", "__printf_chk", "__fprintf_chk"}
+        assert not used & banned, used & banned
+    return None
+
+
+def main():
+    wanted = sys.argv[2:]
+    cases = [(n[5:], f) for n, f in globals().items() if n.startswith("case_")]
+    failed = 0
+    for name, fn in cases:
+        if wanted and name not in wanted:
+            continue
+        began = time.time()
+        try:
+            c = fn()
+            if c:
+                c.close()
+            print(f"ok   {name} ({time.time() - began:.1f} s)", flush=True)
+        except (AssertionError, subprocess.SubprocessError, OSError, ValueError, AttributeError, KeyError) as e:
+            failed += 1
+            print(f"FAIL {name}: {type(e).__name__}: {str(e)[:1500]}", flush=True)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -14,14 +14,12 @@
 #include "base/gw_arena.h"
 #include "model/trace.h"
 
-#define N_(s) s
 enum gw_cause {
 #define GW_CAUSE(sym, id, text) GW_CAUSE_##sym,
 #include "engine/causes.def"
 #undef GW_CAUSE
     GW_CAUSE_COUNT
 };
-#undef N_
 
 const char *gw_cause_id(unsigned cause);
 const char *gw_cause_text(unsigned cause); /* untranslated */

@@ -2,8 +2,6 @@
 
 #include <stddef.h>
 
-#define N_(s) s
-
 const char *gw_kind_name(unsigned kind)
 {
     static const char *const names[] = {

@@ -10,6 +10,8 @@
 
 #include <stdint.h>
 
+#include "base/gw_i18n.h"
+
 enum gw_kind {
 #define GW_KIND(sym, name, gpu, host, text) GW_KIND_##sym,
 #include "model/kinds.def"
@@ -18,11 +20,9 @@ enum gw_kind {
 };
 
 enum gw_loss {
-#define N_(s) s
 #define GW_LOSS(sym, id, spoils, text) GW_LOSS_##sym,
 #include "model/losses.def"
 #undef GW_LOSS
-#undef N_
     GW_LOSS_COUNT
 };
 

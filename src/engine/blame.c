@@ -1,0 +1,374 @@
+/*
+ * A cause for every idle nanosecond of a device.
+ *
+ * A gap ends with an operation, and that operation was issued by a call on the host. Issued before the gap: the GPU made
+ * it wait. Issued inside the gap: the host was late, and the gap is split by what the host was doing (hostline.c).
+ *
+ * Why the host was late matters more than where it was found. If it sat in a synchronising call (or waited for data, or
+ * ran code of its own) when the queue ran dry, the dispatch that follows is a symptom: had the host run ahead, the GPU
+ * would have had work. But only as far as the host could have kept ahead at all: with H the dispatch time and B the
+ * GPU's busy time of the steady window, H - B is lost to slow dispatch even without any wait. So dispatch that follows a
+ * wait is split: (H - B) of it stays launch-bound, the rest goes to the wait that emptied the queue.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/analysis.h"
+#include "engine/timeline.h"
+
+#define GW_KERNEL_GAP_NS 20000     /* a queued operation that starts later than this waited for something */
+#define GW_LATENCY_DEFAULT 10000   /* launch to start on an idle GPU when the recording shows none (typical 5-10 us) */
+#define GW_CLOCK_SLACK_NS 5000     /* GPU and host clocks agree to a few us in the recordings seen */
+
+enum { SPLIT = 1 };                /* gw_piece.pad of a provisional piece: dispatch after a wait */
+
+struct gw_bl {
+    struct gw_analysis *an;
+    struct gw_dev *dev;
+    struct gw_array gaps;
+    struct gw_array pieces;
+    size_t run;              /* first run that ends after the current gap's start */
+    uint32_t drain, drain_event;
+    int oom;
+};
+
+static void on_idle(void *user, int64_t start, int64_t end, size_t next)
+{
+    struct gw_bl *b = user;
+    struct gw_gap *g = gw_array_push(&b->gaps);
+    if (!g) {
+        b->oom = 1;
+        return;
+    }
+    *g = (struct gw_gap){.start = start, .end = end, .next_op = GW_NONE, .call = GW_NONE, .drain = GW_CAUSE_UNEXPLAINED,
+                         .drain_event = GW_NONE};
+    if (next < b->dev->nops) {
+        g->next_op = b->dev->ops[next];
+        g->call = gw_ev(b->an, g->next_op)->link;
+    }
+}
+
+static void add(struct gw_bl *b, uint32_t gap, int64_t ns, unsigned cause, uint32_t culprit, unsigned split)
+{
+    if (ns <= 0)
+        return;
+    struct gw_piece *p = b->pieces.len ? (struct gw_piece *)b->pieces.data + b->pieces.len - 1 : NULL;
+    if (p && p->gap == gap && p->cause == cause && p->pad == split && (p->culprit == culprit || cause == GW_CAUSE_LAUNCH)) {
+        p->ns += ns;
+        return;
+    }
+    p = gw_array_push(&b->pieces);
+    if (p)
+        *p = (struct gw_piece){.ns = ns, .gap = gap, .cause = cause, .culprit = culprit, .pad = split};
+    else
+        b->oom = 1;
+}
+
+static int is_wait(unsigned label)
+{
+    return label != GW_CAUSE_LAUNCH && label != GW_HOST_QUEUE_FULL && label != GW_CAUSE_UNEXPLAINED &&
+           label != GW_CAUSE_PROFILER;
+}
+
+/* What emptied the queue: the wait the host was in when the gap began. */
+static void find_drain(struct gw_bl *b, const struct gw_gap *g)
+{
+    const struct gw_run *r = b->dev->runs;
+    size_t i = b->run;
+    if (i < b->dev->nruns && r[i].start <= g->start && is_wait(r[i].label)) {
+        b->drain = r[i].label;
+        b->drain_event = r[i].leaf;
+        return;
+    }
+    for (size_t k = i; k-- > 0 && r[k].end + GW_CLOCK_SLACK_NS > g->start;)
+        if (r[k].label == GW_CAUSE_HOST_SYNC || r[k].label == GW_CAUSE_BLOCKING_COPY) {
+            b->drain = r[k].label;
+            b->drain_event = r[k].leaf;
+            return;
+        }
+}
+
+/* Splits [from, to) of gap `gi` by the host's runs. `known` = 0: the launching call is not recorded. */
+static void split_by_host(struct gw_bl *b, uint32_t gi, int64_t from, int64_t to, int known)
+{
+    const struct gw_run *r = b->dev->runs;
+    int64_t at = from;
+    for (size_t i = b->run; i < b->dev->nruns && at < to; i++) {
+        if (r[i].end <= at)
+            continue;
+        if (r[i].start > at) {
+            add(b, gi, (r[i].start < to ? r[i].start : to) - at, GW_CAUSE_UNEXPLAINED, GW_NONE, 0);
+            at = r[i].start;
+            if (at >= to)
+                break;
+        }
+        int64_t end = r[i].end < to ? r[i].end : to;
+        unsigned label = r[i].label == GW_HOST_QUEUE_FULL ? GW_CAUSE_LAUNCH : r[i].label;
+        if (label == GW_CAUSE_LAUNCH && !known)
+            label = GW_CAUSE_UNEXPLAINED;
+        add(b, gi, end - at, label, r[i].leaf, label == GW_CAUSE_LAUNCH && b->drain != GW_CAUSE_UNEXPLAINED ? SPLIT : 0);
+        at = end;
+    }
+    add(b, gi, to - at, GW_CAUSE_UNEXPLAINED, GW_NONE, 0);
+}
+
+/* When the host issued the operation: at the start of an ordinary call, near the end of one that took long. */
+static int64_t issue_time(const struct gw_bl *b, const struct gw_gap *g)
+{
+    const struct gw_event *c = gw_ev(b->an, g->call);
+    int64_t at = c->end - c->start > 5 * b->dev->launch_median ? c->end - b->dev->launch_median : c->start;
+    return at < g->end ? at : g->end;
+}
+
+static void blame_gap(struct gw_bl *b, uint32_t gi)
+{
+    struct gw_gap *g = (struct gw_gap *)b->gaps.data + gi;
+    const struct gw_dev *d = b->dev;
+    g->first_piece = (uint32_t)b->pieces.len;
+    while (b->run < d->nruns && d->runs[b->run].end <= g->start)
+        b->run++;
+    int64_t len = g->end - g->start;
+    if (g->next_op == GW_NONE) {
+        add(b, gi, len, GW_CAUSE_DRAIN, GW_NONE, 0);
+    } else if (g->call == GW_NONE || !d->nruns) {
+        if (len <= GW_KERNEL_GAP_NS)
+            add(b, gi, len, d->nruns ? GW_CAUSE_KERNEL_GAP : GW_CAUSE_UNEXPLAINED, GW_NONE, 0);
+        else
+            split_by_host(b, gi, g->start, g->end, 0);
+    } else {
+        int64_t issued = issue_time(b, g);
+        int later_node = gw_ev(b->an, g->call)->link != g->next_op;
+        if (later_node || issued + d->launch_latency < g->start) {
+            add(b, gi, len, len <= GW_KERNEL_GAP_NS ? GW_CAUSE_KERNEL_GAP : GW_CAUSE_GPU_DEPENDENCY, g->call, 0);
+        } else {
+            find_drain(b, g);
+            int64_t until = issued > g->start ? issued : g->start;
+            split_by_host(b, gi, g->start, until, 1);
+            add(b, gi, g->end - until, GW_CAUSE_LAUNCH, g->call, b->drain != GW_CAUSE_UNEXPLAINED ? SPLIT : 0);
+        }
+    }
+    g->drain = b->drain;
+    g->drain_event = b->drain_event;
+    g->pieces = (uint32_t)b->pieces.len - g->first_piece;
+}
+
+static int cmp_i64(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* Median launch latency over the operations that found the GPU idle and the host just issuing them. */
+static int measure_latency(struct gw_bl *b)
+{
+    b->dev->launch_latency = GW_LATENCY_DEFAULT;
+    int64_t *v = malloc((b->gaps.len + 1) * sizeof *v);
+    if (!v)
+        return GW_ENOMEM;
+    size_t n = 0;
+    const struct gw_gap *g = b->gaps.data;
+    for (size_t i = 0; i < b->gaps.len; i++) {
+        if (g[i].call == GW_NONE || gw_ev(b->an, g[i].call)->link != g[i].next_op)
+            continue;
+        const struct gw_event *c = gw_ev(b->an, g[i].call);
+        if (c->start >= g[i].start && c->start <= g[i].end && b->an->names[c->name].api == GW_API_LAUNCH)
+            v[n++] = g[i].end - c->start;
+    }
+    if (n >= 8) {
+        qsort(v, n, sizeof *v, cmp_i64);
+        b->dev->launch_latency = v[n / 2];
+    }
+    free(v);
+    return GW_OK;
+}
+
+/* Host time by label inside [w0, w1). */
+static void host_totals(struct gw_dev *d, int64_t w0, int64_t w1)
+{
+    for (size_t i = 0; i < d->nruns; i++) {
+        int64_t a = d->runs[i].start > w0 ? d->runs[i].start : w0, e = d->runs[i].end < w1 ? d->runs[i].end : w1;
+        if (e > a && d->runs[i].label <= GW_HOST_QUEUE_FULL)
+            d->host_ns[d->runs[i].label] += e - a;
+    }
+}
+
+/* Part of dispatch-after-a-wait that would be lost without the waits too: 0..1. */
+static double launch_share(const struct gw_bl *b, int64_t w0, int64_t w1)
+{
+    const struct gw_gap *g = b->gaps.data;
+    const struct gw_piece *p = b->pieces.data;
+    double after = 0, pure = 0;
+    for (size_t i = 0; i < b->pieces.len; i++)
+        if (g[p[i].gap].start >= w0 && g[p[i].gap].end <= w1 && p[i].cause == GW_CAUSE_LAUNCH)
+            *(p[i].pad == SPLIT ? &after : &pure) += (double)p[i].ns;
+    if (after <= 0)
+        return 1;
+    double busy = (double)(b->dev->steady.wall - b->dev->steady.idle);
+    double need = (double)b->dev->host_ns[GW_CAUSE_LAUNCH] - busy - pure;
+    return need <= 0 ? 0 : need >= after ? 1 : need / after;
+}
+
+/* Second pass: the provisional pieces get their final causes. Lengths are kept to the nanosecond. */
+static int settle(struct gw_bl *b, double share)
+{
+    struct gw_array out;
+    gw_array_init(&out, sizeof(struct gw_piece), 0);
+    struct gw_gap *g = b->gaps.data;
+    const struct gw_piece *p = b->pieces.data;
+    if (gw_array_reserve(&out, b->pieces.len * 2 + 1) < 0)
+        return GW_ENOMEM;
+    struct gw_piece *o = out.data;
+    size_t n = 0;
+    for (size_t gi = 0; gi < b->gaps.len; gi++) {
+        size_t first = n;
+        for (uint32_t k = 0; k < g[gi].pieces; k++) {
+            struct gw_piece q = p[g[gi].first_piece + k];
+            int split = q.pad == SPLIT;
+            q.pad = 0;
+            int64_t keep = split ? (int64_t)((double)q.ns * share) : q.ns;
+            if (keep < q.ns) {
+                struct gw_piece w = q;
+                w.ns = q.ns - keep;
+                w.cause = g[gi].drain;
+                w.culprit = g[gi].drain_event;
+                o[n++] = w;
+            }
+            q.ns = keep;
+            if (keep)
+                o[n++] = q;
+        }
+        g[gi].first_piece = (uint32_t)first;
+        g[gi].pieces = (uint32_t)(n - first);
+    }
+    struct gw_gap *gaps = gw_arena_calloc(b->an->arena, b->gaps.len, sizeof *gaps);
+    struct gw_piece *pieces = gw_arena_calloc(b->an->arena, n, sizeof *pieces);
+    if (gaps && b->gaps.len)
+        memcpy(gaps, g, b->gaps.len * sizeof *gaps);
+    if (pieces && n)
+        memcpy(pieces, o, n * sizeof *pieces);
+    gw_array_free(&out);
+    if (!gaps || !pieces)
+        return GW_ENOMEM;
+    b->dev->gaps = gaps;
+    b->dev->ngaps = b->gaps.len;
+    b->dev->pieces = pieces;
+    b->dev->npieces = n;
+    return GW_OK;
+}
+
+static int cmp_total(const void *a, const void *b)
+{
+    const struct gw_cause_total *x = a, *y = b;
+    if (x->ns != y->ns)
+        return x->ns > y->ns ? -1 : 1;
+    return (int)x->cause - (int)y->cause;
+}
+
+/* Totals by cause over [w0, w1); pieces are laid out in order inside their gap, so a cut gap is cut exactly. */
+static const struct gw_cause_total *totals(struct gw_bl *b, int64_t w0, int64_t w1, size_t *count, int64_t *ns_out,
+                                           uint64_t *gaps_out)
+{
+    int64_t ns[GW_CAUSE_COUNT] = {0};
+    uint64_t gaps[GW_CAUSE_COUNT] = {0};
+    const struct gw_dev *d = b->dev;
+    for (size_t i = 0; i < d->ngaps; i++) {
+        int64_t at = d->gaps[i].start;
+        for (uint32_t k = 0; k < d->gaps[i].pieces; k++) {
+            const struct gw_piece *p = d->pieces + d->gaps[i].first_piece + k;
+            int64_t a = at > w0 ? at : w0, e = at + p->ns < w1 ? at + p->ns : w1;
+            at += p->ns;
+            if (e <= a)
+                continue;
+            ns[p->cause] += e - a;
+            gaps[p->cause]++;
+        }
+    }
+    struct gw_cause_total *t = gw_arena_calloc(b->an->arena, GW_CAUSE_COUNT, sizeof *t);
+    *count = 0;
+    for (unsigned c = 0; t && c < GW_CAUSE_COUNT; c++) {
+        if (ns[c])
+            t[(*count)++] = (struct gw_cause_total){.cause = (enum gw_cause)c, .ns = ns[c], .gaps = gaps[c]};
+        if (ns_out)
+            ns_out[c] = ns[c];
+        if (gaps_out)
+            gaps_out[c] = gaps[c];
+    }
+    if (t)
+        qsort(t, *count, sizeof *t, cmp_total);
+    return t;
+}
+
+static struct gw_block *block_of(struct gw_dev *d, const struct gw_analysis *an, uint32_t call)
+{
+    struct gw_block *bl = (struct gw_block *)(uintptr_t)d->blocks;
+    size_t lo = 0, hi = d->nblocks;
+    int64_t at = gw_ev(an, call)->start;
+    while (lo < hi) {
+        size_t mid = lo + (hi - lo) / 2;
+        if (gw_ev(an, bl[mid].call)->start < at)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    for (; lo < d->nblocks && gw_ev(an, bl[lo].call)->start == at; lo++)
+        if (bl[lo].call == call)
+            return bl + lo;
+    return NULL;
+}
+
+/* How long each blocking call waited for a busy GPU, and what idle time followed it. */
+static void rate_blocks(struct gw_bl *b)
+{
+    struct gw_dev *d = b->dev;
+    struct gw_block *bl = (struct gw_block *)(uintptr_t)d->blocks;
+    size_t g = 0;
+    for (size_t i = 0; i < d->nblocks; i++) {
+        const struct gw_event *e = gw_ev(b->an, bl[i].call);
+        while (g < d->ngaps && d->gaps[g].end <= e->start)
+            g++;
+        int64_t idle = 0;
+        size_t k = g;
+        for (; k < d->ngaps && d->gaps[k].start < e->end; k++) {
+            int64_t a = d->gaps[k].start > e->start ? d->gaps[k].start : e->start;
+            int64_t z = d->gaps[k].end < e->end ? d->gaps[k].end : e->end;
+            idle += z - a;
+            bl[i].drained = d->gaps[k].end > e->end;
+        }
+        if (!bl[i].drained && k < d->ngaps && d->gaps[k].start <= e->end + GW_CLOCK_SLACK_NS)
+            bl[i].drained = 1;
+        bl[i].waited = e->end - e->start - idle;
+    }
+    for (size_t i = 0; i < d->npieces; i++) {
+        const struct gw_piece *p = d->pieces + i;
+        if ((p->cause != GW_CAUSE_HOST_SYNC && p->cause != GW_CAUSE_BLOCKING_COPY) || p->culprit == GW_NONE)
+            continue;
+        struct gw_block *x = block_of(d, b->an, p->culprit);
+        if (x)
+            x->idle_after += p->ns;
+    }
+}
+
+int gw_blame(struct gw_analysis *an, struct gw_dev *dev)
+{
+    struct gw_bl b = {.an = an, .dev = dev, .drain = GW_CAUSE_UNEXPLAINED, .drain_event = GW_NONE};
+    gw_array_init(&b.gaps, sizeof(struct gw_gap), UINT32_MAX - 1);
+    gw_array_init(&b.pieces, sizeof(struct gw_piece), UINT32_MAX - 1);
+    int rc = GW_ENOMEM;
+    gw_timeline_partition(an->t, an->names, dev->ops, dev->nops, dev->whole.start, dev->whole.end, on_idle, &b);
+    dev->steady = gw_timeline_partition(an->t, an->names, dev->ops, dev->nops, an->w0, an->w1, NULL, NULL);
+    if (measure_latency(&b) < 0)
+        goto out;
+    for (uint32_t i = 0; i < b.gaps.len; i++)
+        blame_gap(&b, i);
+    host_totals(dev, an->w0, an->w1);
+    if (b.oom || settle(&b, launch_share(&b, an->w0, an->w1)) < 0)
+        goto out;
+    rate_blocks(&b);
+    dev->whole_causes = totals(&b, dev->whole.start, dev->whole.end, &dev->nwhole, NULL, NULL);
+    dev->steady_causes = totals(&b, an->w0, an->w1, &dev->nsteady, dev->cause_ns, dev->cause_gaps);
+    rc = dev->whole_causes && dev->steady_causes ? GW_OK : GW_ENOMEM;
+out:
+    gw_array_free(&b.gaps);
+    gw_array_free(&b.pieces);
+    return rc;
+}

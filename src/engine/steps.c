@@ -1,0 +1,406 @@
+/*
+ * Steps: from the profiler's own marks, else from the data loader, the optimizer or a range of the user that comes back,
+ * else from the repetition of the kernel sequence. A step's boundary on the GPU is the start of its first operation, so
+ * that consecutive steps tile the time without holes.
+ */
+#include "engine/steps.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/analysis.h"
+
+#define GW_STEPS_MIN 3          /* fewer marks than this are no rhythm */
+#define GW_STEPS_MATCH 0.85     /* share of the kernel sequence that must repeat */
+#define GW_STEPS_CANDIDATES 32
+
+static int cmp_i64(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+struct gw_vote {
+    uint32_t name;
+    uint32_t count;
+    uint32_t last;
+    uint32_t period;
+    uint32_t same;
+};
+
+size_t gw_steps_period(const uint32_t *seq, size_t n, double *share)
+{
+    *share = 0;
+    if (n < 2 * GW_STEPS_MIN)
+        return 0;
+    uint32_t max = 0;
+    for (size_t i = 0; i < n; i++)
+        if (seq[i] > max)
+            max = seq[i];
+    struct gw_vote *vote = calloc((size_t)max + 1, sizeof *vote);
+    if (!vote)
+        return 0;
+    for (size_t i = 0; i < n; i++) { /* Boyer-Moore majority over the distances of each name */
+        struct gw_vote *v = vote + seq[i];
+        if (v->count++) {
+            uint32_t d = (uint32_t)(i - v->last);
+            if (!v->same) {
+                v->period = d;
+                v->same = 1;
+            } else if (v->period == d) {
+                v->same++;
+            } else {
+                v->same--;
+            }
+        }
+        v->last = (uint32_t)i;
+    }
+    size_t cand[GW_STEPS_CANDIDATES], nc = 0;
+    for (size_t i = 0; i <= max; i++) {
+        size_t p = vote[i].period;
+        if (vote[i].count < GW_STEPS_MIN || !vote[i].same || p * 2 >= n)
+            continue;
+        size_t k = 0;
+        while (k < nc && cand[k] != p)
+            k++;
+        if (k == nc && nc < GW_STEPS_CANDIDATES)
+            cand[nc++] = p;
+    }
+    free(vote);
+    size_t best = 0;
+    for (size_t k = 0; k < nc; k++) {
+        size_t p = cand[k], hit = 0;
+        if (n / p < GW_STEPS_MIN)
+            continue;
+        for (size_t i = 0; i + p < n; i++)
+            hit += seq[i] == seq[i + p];
+        double s = (double)hit / (double)(n - p);
+        /* a clearly better match wins; among equals the shorter period */
+        if (s >= GW_STEPS_MATCH && (s > *share + 0.02 || (s > *share - 0.02 && (!best || p < best)))) {
+            best = p;
+            *share = s > *share ? s : *share;
+        }
+    }
+    return best;
+}
+
+/* Host times at which steps begin, by the first rule that gives enough of them. */
+struct gw_found {
+    struct gw_array at; /* int64_t */
+    int64_t last_end;
+    const char *by, *marker;
+};
+
+static int add_mark(struct gw_found *f, int64_t at)
+{
+    int64_t *p = gw_array_push(&f->at);
+    if (!p)
+        return GW_ENOMEM;
+    *p = at;
+    return GW_OK;
+}
+
+enum gw_rule { RULE_STEP, RULE_LOADER, RULE_OPTIMIZER };
+
+static int rule_hit(const struct gw_analysis *an, const struct gw_event *e, enum gw_rule rule)
+{
+    const struct gw_name_info *in = an->names + e->name;
+    if (e->kind == GW_KIND_STEP)
+        return rule == RULE_STEP;
+    if (e->kind != GW_KIND_ANNOT && e->kind != GW_KIND_OP)
+        return 0;
+    const char *s = gw_trace_text(an->t, e->name);
+    switch (rule) {
+    case RULE_STEP: return in->step;
+    case RULE_LOADER: return (in->ctx & (GW_CTX_LOADER | GW_CTX_LOADING)) && !strncmp(s, "enumerate(", 10);
+    case RULE_OPTIMIZER: return !strncmp(s, "Optimizer.step#", 15);
+    }
+    return 0;
+}
+
+static int by_rule(const struct gw_analysis *an, int64_t pid, struct gw_found *f, enum gw_rule rule)
+{
+    static const char *const by[] = {"annotation", "data-loader", "optimizer"};
+    f->at.len = 0;
+    f->by = by[rule];
+    const struct gw_lane *lane = an->t->lanes.data;
+    const struct gw_lane *best = NULL;
+    size_t most = 0;
+    for (size_t l = 0; l < an->t->lanes.len; l++) {
+        if (lane[l].type != GW_LANE_HOST || (pid >= 0 && lane[l].pid != pid))
+            continue;
+        size_t n = 0;
+        for (size_t i = 0; i < lane[l].count; i++)
+            n += (size_t)rule_hit(an, gw_ev(an, lane[l].order[i]), rule);
+        if (n > most) {
+            most = n;
+            best = lane + l;
+        }
+    }
+    for (size_t i = 0; best && i < best->count; i++) {
+        const struct gw_event *e = gw_ev(an, best->order[i]);
+        if (!rule_hit(an, e, rule))
+            continue;
+        /* the optimizer ends a step, everything else begins one */
+        if (add_mark(f, rule == RULE_OPTIMIZER ? e->end : e->start) < 0)
+            return GW_ENOMEM;
+        f->last_end = e->end;
+        f->marker = gw_trace_text(an->t, e->name);
+    }
+    return GW_OK;
+}
+
+/* A range of the user's own that comes back at least three times and covers most of the recording. */
+static int by_user_range(const struct gw_analysis *an, const struct gw_dev *dev, struct gw_found *f)
+{
+    f->at.len = 0;
+    uint32_t names = gw_intern_count(an->t->names);
+    struct gw_tally {
+        int64_t ns;
+        uint32_t n;
+    } *tally = calloc((size_t)names + 1, sizeof *tally);
+    if (!tally)
+        return GW_ENOMEM;
+    const struct gw_lane *lane = dev->main_lane == GW_NONE ? NULL : gw_trace_lane(an->t, dev->main_lane);
+    for (size_t i = 0; lane && i < lane->count; i++) {
+        const struct gw_event *e = gw_ev(an, lane->order[i]);
+        if (e->kind != GW_KIND_ANNOT)
+            continue;
+        tally[e->name].n++;
+        tally[e->name].ns += e->end - e->start;
+    }
+    uint32_t best = 0;
+    for (uint32_t i = 1; i <= names; i++)
+        if (tally[i].n >= GW_STEPS_MIN && (double)tally[i].ns > 0.6 * (double)dev->whole.wall &&
+            (!best || tally[i].ns > tally[best].ns))
+            best = i;
+    free(tally);
+    int rc = GW_OK;
+    for (size_t i = 0; best && i < lane->count && rc == GW_OK; i++) {
+        const struct gw_event *e = gw_ev(an, lane->order[i]);
+        if (e->kind != GW_KIND_ANNOT || e->name != best)
+            continue;
+        rc = add_mark(f, e->start);
+        f->last_end = e->end;
+    }
+    f->by = "annotation";
+    f->marker = gw_trace_text(an->t, best);
+    return rc;
+}
+
+/* GPU-side boundaries of host-side marks: the start of the first operation launched at or after each mark. */
+static int bounds_from_marks(struct gw_analysis *an, struct gw_dev *dev, struct gw_found *f)
+{
+    struct gw_steps *s = &an->steps;
+    size_t n = f->at.len;
+    int64_t *at = f->at.data;
+    qsort(at, n, sizeof *at, cmp_i64);
+    int64_t *first = gw_arena_calloc(an->arena, n, sizeof *first);
+    int64_t *bound = gw_arena_calloc(an->arena, n + 1, sizeof *bound);
+    int64_t *host = gw_arena_calloc(an->arena, n + 1, sizeof *host);
+    if (!first || !bound || !host)
+        return GW_ENOMEM;
+    for (size_t i = 0; i < n; i++)
+        first[i] = INT64_MAX;
+    for (size_t i = 0; i < dev->nops; i++) {
+        const struct gw_event *e = gw_ev(an, dev->ops[i]);
+        int64_t when = e->link == GW_NONE ? INT64_MIN : gw_ev(an, e->link)->start;
+        if (when < at[0])
+            continue;
+        size_t lo = 0, hi = n;
+        while (hi - lo > 1) {
+            size_t mid = lo + (hi - lo) / 2;
+            if (at[mid] <= when)
+                lo = mid;
+            else
+                hi = mid;
+        }
+        if (e->start < first[lo])
+            first[lo] = e->start;
+    }
+    /* the longest stretch of steps with GPU work; empty ones (recorded on the host only) are left out */
+    size_t from = 0, len = 0, run = 0, empty = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (first[i] == INT64_MAX || (i && run && first[i] < first[i - 1])) {
+            empty += first[i] == INT64_MAX;
+            run = first[i] == INT64_MAX ? 0 : 1;
+        } else {
+            run++;
+        }
+        if (run > len) {
+            len = run;
+            from = i + 1 - run;
+        }
+    }
+    for (size_t i = 0; i < len; i++) {
+        bound[i] = first[from + i];
+        host[i] = at[from + i];
+    }
+    bound[len] = from + len < n && first[from + len] != INT64_MAX ? first[from + len] : dev->whole.end;
+    s->count = len;
+    s->bound = bound;
+    s->host = host;
+    s->found_by = f->by;
+    s->marker = f->marker ? f->marker : "";
+    s->empty = empty;
+    return GW_OK;
+}
+
+/* A rhythm inside one range of the user's (the layers of one decode step) is no rhythm of steps. */
+static int inside_one_range(const struct gw_analysis *an, const struct gw_dev *dev, const uint32_t *op, size_t n, size_t p,
+                            size_t phase)
+{
+    if (dev->main_lane == GW_NONE)
+        return 0;
+    const struct gw_lane *lane = gw_trace_lane(an->t, dev->main_lane);
+    size_t periods = (n - phase) / p;
+    for (size_t k = 0; k < lane->count; k++) {
+        const struct gw_event *a = gw_ev(an, lane->order[k]);
+        if (a->kind != GW_KIND_ANNOT)
+            continue;
+        size_t in = 0;
+        for (size_t i = phase; i < n; i += p) {
+            uint32_t call = gw_ev(an, op[i])->link;
+            in += call != GW_NONE && gw_ev(an, call)->start >= a->start && gw_ev(an, call)->start < a->end;
+        }
+        if (in * 10 > periods * 6)
+            return 1;
+    }
+    return 0;
+}
+
+/* No marks: the kernel sequence itself. The boundary is put where the GPU pauses longest in each period. */
+static int by_sequence(struct gw_analysis *an, struct gw_dev *dev)
+{
+    size_t n = 0;
+    uint32_t *seq = malloc((dev->nops + 1) * sizeof *seq);
+    uint32_t *op = malloc((dev->nops + 1) * sizeof *op);
+    int rc = GW_ENOMEM;
+    int64_t *pause = NULL;
+    if (!seq || !op)
+        goto out;
+    for (size_t i = 0; i < dev->nops; i++) {
+        const struct gw_event *e = gw_ev(an, dev->ops[i]);
+        if (e->kind != GW_KIND_KERNEL && e->kind != GW_KIND_GRAPH)
+            continue;
+        seq[n] = e->name;
+        op[n++] = dev->ops[i];
+    }
+    rc = GW_OK;
+    double share;
+    size_t p = gw_steps_period(seq, n, &share);
+    if (!p)
+        goto out;
+    rc = GW_ENOMEM;
+    pause = calloc(p, sizeof *pause);
+    if (!pause)
+        goto out;
+    for (size_t i = 1; i < n; i++) {
+        int64_t d = gw_ev(an, op[i])->start - gw_ev(an, op[i - 1])->end;
+        pause[i % p] += d > 0 ? d : 0;
+    }
+    size_t phase = 0;
+    for (size_t i = 1; i < p; i++)
+        if (pause[i] > pause[phase])
+            phase = i;
+    size_t count = 0;
+    if (inside_one_range(an, dev, op, n, p, phase)) {
+        rc = GW_OK;
+        goto out;
+    }
+    int64_t *bound = gw_arena_calloc(an->arena, n / p + 2, sizeof *bound);
+    if (!bound)
+        goto out;
+    for (size_t i = phase; i < n; i += p)
+        bound[count++] = gw_ev(an, op[i])->start;
+    an->steps.count = count > 1 ? count - 1 : 0; /* complete periods only */
+    an->steps.bound = bound;
+    an->steps.found_by = "kernel-sequence";
+    an->steps.marker = gw_trace_text(an->t, seq[phase]);
+    rc = GW_OK;
+out:
+    free(seq);
+    free(op);
+    free(pause);
+    return rc;
+}
+
+/* Did step i compile, capture or load modules? Then it is warm-up when it leads and is slow. */
+static int step_compiles(const struct gw_analysis *an, const struct gw_dev *dev, size_t i)
+{
+    if (!an->steps.host || dev->main_lane == GW_NONE)
+        return 0;
+    int64_t a = an->steps.host[i], b = i + 1 < an->steps.count ? an->steps.host[i + 1] : INT64_MAX, ns = 0;
+    const struct gw_lane *lane = gw_trace_lane(an->t, dev->main_lane);
+    for (size_t k = 0; k < lane->count; k++) {
+        const struct gw_event *e = gw_ev(an, lane->order[k]);
+        if (e->start < a || e->start >= b)
+            continue;
+        enum gw_api api = e->kind == GW_KIND_API ? (enum gw_api)an->names[e->name].api : GW_API_OTHER;
+        if ((an->names[e->name].ctx & GW_CTX_COMPILE) || api == GW_API_MODULE || api == GW_API_GRAPH_BUILD)
+            ns += e->end - e->start;
+    }
+    return ns > (an->steps.bound[i + 1] - an->steps.bound[i]) / 10;
+}
+
+static void choose_steady(struct gw_analysis *an, const struct gw_dev *dev)
+{
+    struct gw_steps *s = &an->steps;
+    size_t n = s->count, first = 0, last = n;
+    if (n >= 4) {
+        /* The first recorded step begins with an empty queue; the last one has no successor to end it. Steps found in
+         * the kernel sequence are complete periods already. */
+        first = 1;
+        last = s->host ? n - 1 : n;
+    } else if (n == 3) {
+        first = 1;
+    }
+    int64_t rest = 0;
+    size_t k = 0;
+    for (size_t i = n / 2; i < n; i++, k++)
+        rest += s->bound[i + 1] - s->bound[i];
+    while (first + 1 < last && first < n / 2 && (s->bound[first + 1] - s->bound[first]) * (int64_t)k * 2 > rest * 3 &&
+           step_compiles(an, dev, first)) {
+        first++;
+        s->warmup++;
+    }
+    s->steady_first = first;
+    s->steady_last = last;
+    if (n >= 2 && last > first) {
+        an->w0 = s->bound[first];
+        an->w1 = s->bound[last];
+    } else {
+        an->w0 = dev->whole.start;
+        an->w1 = dev->whole.end;
+    }
+}
+
+int gw_steps_find(struct gw_analysis *an)
+{
+    struct gw_dev *dev = an->dev + an->main;
+    struct gw_found f = {.marker = ""};
+    gw_array_init(&f.at, sizeof(int64_t), 0);
+    an->steps = (struct gw_steps){.found_by = "none", .marker = ""};
+    int rc = GW_OK;
+    for (int rule = RULE_STEP; rule <= RULE_OPTIMIZER && rc == GW_OK; rule++) {
+        rc = by_rule(an, dev->pid, &f, (enum gw_rule)rule);
+        if (rc == GW_OK && f.at.len >= GW_STEPS_MIN)
+            rc = bounds_from_marks(an, dev, &f);
+        if (an->steps.count >= GW_STEPS_MIN)
+            break;
+    }
+    if (rc == GW_OK && an->steps.count < GW_STEPS_MIN) {
+        size_t empty = an->steps.empty;
+        rc = by_user_range(an, dev, &f);
+        if (rc == GW_OK && f.at.len >= GW_STEPS_MIN)
+            rc = bounds_from_marks(an, dev, &f);
+        if (rc == GW_OK && an->steps.count < GW_STEPS_MIN) {
+            an->steps = (struct gw_steps){.found_by = "none", .marker = "", .empty = empty};
+            rc = by_sequence(an, dev);
+        }
+    }
+    gw_array_free(&f.at);
+    if (rc == GW_OK)
+        choose_steady(an, dev);
+    return rc;
+}

@@ -22,12 +22,18 @@ struct gw_import_options {
     int threads; /* 0 = as many as the machine allows (at most 4), 1 = all on the calling thread */
 };
 
+struct gw_stream;
+
 struct gw_importer {
     const char *name;  /* short id, becomes gw_source.format */
     const char *title; /* for --help */
     /* How sure the format is this one: 0 = no, 100 = certain. `head` are the first bytes after decompression. */
     int (*sniff)(const char *path, const unsigned char *head, size_t len);
+    /* One of the two. `read` opens the path itself (data bases). `read_stream` gets the stream that was opened to sniff,
+     * nothing taken from it yet, so that pipes can be read; the stream stays the caller's. */
     int (*read)(struct gw_trace *t, const char *path, const struct gw_import_options *o, struct gw_error *err);
+    int (*read_stream)(struct gw_trace *t, struct gw_stream *s, const char *path, const struct gw_import_options *o,
+                       struct gw_error *err);
 };
 
 extern const struct gw_importer *const gw_importers[]; /* NULL-terminated, in order of preference */

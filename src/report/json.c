@@ -1,0 +1,224 @@
+/* The report as JSON, schema gpuwhy.report/1: docs/json.md is its contract. Keys may be added, never renamed. */
+#include <string.h>
+
+#include "base/gw_i18n.h"
+#include "report/json_writer.h"
+#include "report/renderer.h"
+
+static const char *or_empty(const char *s) { return s ? s : ""; }
+
+static void source(struct gw_json *j, const struct gw_report *r)
+{
+    gw_json_object(j, "source");
+    gw_json_array(j, "files");
+    for (size_t i = 0; i < r->source_count; i++) {
+        const struct gw_report_source *s = &r->sources[i];
+        gw_json_object(j, NULL);
+        gw_json_string(j, "path", s->path);
+        gw_json_string(j, "format", s->format);
+        gw_json_known(j, "bytes", s->bytes);
+        gw_json_known(j, "events", s->events);
+        gw_json_end(j);
+    }
+    gw_json_end(j);
+    gw_json_known(j, "ranks", r->ranks);
+    gw_json_string(j, "framework", or_empty(r->framework));
+    gw_json_string(j, "profiler", or_empty(r->profiler));
+    gw_json_end(j);
+}
+
+static void partition(struct gw_json *j, const char *key, const struct gw_partition *p)
+{
+    gw_json_object(j, key);
+    gw_json_int(j, "start_ns", p->start);
+    gw_json_int(j, "end_ns", p->end);
+    gw_json_int(j, "wall_ns", p->wall);
+    gw_json_int(j, "compute_ns", p->compute);
+    gw_json_int(j, "comm_exposed_ns", p->comm_exposed);
+    gw_json_int(j, "copy_exposed_ns", p->copy_exposed);
+    gw_json_int(j, "idle_ns", p->idle);
+    gw_json_int(j, "comm_hidden_ns", p->comm_hidden);
+    gw_json_int(j, "copy_hidden_ns", p->copy_hidden);
+    gw_json_uint(j, "ops", p->ops);
+    gw_json_end(j);
+}
+
+static void causes(struct gw_json *j, const char *key, const struct gw_cause_total *list, size_t n)
+{
+    gw_json_array(j, key);
+    for (size_t i = 0; i < n; i++) {
+        gw_json_object(j, NULL);
+        gw_json_string(j, "cause", gw_cause_id(list[i].cause));
+        gw_json_int(j, "ns", list[i].ns);
+        gw_json_uint(j, "gaps", list[i].gaps);
+        gw_json_end(j);
+    }
+    gw_json_end(j);
+}
+
+static void devices(struct gw_json *j, const struct gw_report *r)
+{
+    gw_json_array(j, "devices");
+    for (size_t i = 0; i < r->device_count; i++) {
+        const struct gw_report_device *d = &r->devices[i];
+        gw_json_object(j, NULL);
+        gw_json_int(j, "id", d->id);
+        gw_json_string(j, "name", or_empty(d->name));
+        gw_json_bool(j, "main", i == r->main_device);
+        partition(j, "whole", &d->whole);
+        partition(j, "steady", &d->steady);
+        causes(j, "idle_by_cause", d->idle_by_cause, d->cause_count);
+        causes(j, "whole_idle_by_cause", d->whole_by_cause, d->whole_cause_count);
+        gw_json_end(j);
+    }
+    gw_json_end(j);
+}
+
+static void steps(struct gw_json *j, const struct gw_report_steps *s)
+{
+    gw_json_object(j, "steps");
+    gw_json_known(j, "count", s->count);
+    gw_json_known(j, "steady_count", s->steady_count);
+    gw_json_known(j, "median_ns", s->median_ns);
+    gw_json_known(j, "mean_ns", s->mean_ns);
+    gw_json_known(j, "p95_ns", s->p95_ns);
+    gw_json_known(j, "min_ns", s->min_ns);
+    gw_json_string(j, "found_by", s->found_by ? s->found_by : "none");
+    gw_json_string(j, "marker", or_empty(s->marker));
+    gw_json_double(j, "tail_share", s->tail_share);
+    gw_json_end(j);
+}
+
+static void evidence(struct gw_json *j, const char *key, const struct gw_evidence *list, size_t n)
+{
+    gw_json_array(j, key);
+    for (size_t i = 0; i < n; i++) {
+        gw_json_object(j, NULL);
+        gw_json_string(j, "text", list[i].text);
+        gw_json_double(j, "value", list[i].value);
+        gw_json_string(j, "unit", list[i].unit);
+        gw_json_string(j, "source", list[i].source);
+        gw_json_end(j);
+    }
+    gw_json_end(j);
+}
+
+static void places(struct gw_json *j, const struct gw_finding *f)
+{
+    gw_json_array(j, "where");
+    for (size_t i = 0; i < f->where_count; i++) {
+        const struct gw_where *w = &f->where[i];
+        gw_json_object(j, NULL);
+        gw_json_string(j, "file", w->file && *w->file ? w->file : NULL);
+        gw_json_known(j, "line", w->line > 0 ? w->line : -1);
+        gw_json_string(j, "text", or_empty(w->text));
+        gw_json_double(j, "share", w->share);
+        gw_json_known(j, "count", w->count);
+        gw_json_end(j);
+    }
+    gw_json_end(j);
+}
+
+static void fixes(struct gw_json *j, const struct gw_finding *f)
+{
+    gw_json_array(j, "fix");
+    for (size_t i = 0; i < f->fix_count; i++) {
+        gw_json_object(j, NULL);
+        gw_json_string(j, "do", or_empty(f->fix[i].doit));
+        gw_json_string(j, "check", or_empty(f->fix[i].check));
+        gw_json_string(j, "cost", or_empty(f->fix[i].cost));
+        gw_json_end(j);
+    }
+    gw_json_end(j);
+}
+
+static void findings(struct gw_json *j, const struct gw_report *r)
+{
+    gw_json_array(j, "findings");
+    for (size_t i = 0; i < r->finding_count; i++) {
+        const struct gw_finding *f = &r->findings[i];
+        gw_json_object(j, NULL);
+        gw_json_string(j, "id", f->id);
+        gw_json_string(j, "layer", f->layer);
+        gw_json_int(j, "rank", f->rank);
+        gw_json_string(j, "phrase", or_empty(f->phrase));
+        gw_json_known(j, "lost_ns", f->lost_ns);
+        gw_json_double(j, "share_of_wall", f->share_of_wall);
+        gw_json_double(j, "share_of_idle", f->share_of_idle);
+        gw_json_string(j, "confidence", gw_confidence_id(f->confidence));
+        gw_json_object(j, "gain");
+        gw_json_double(j, "low", f->gain.low);
+        gw_json_double(j, "likely", f->gain.likely);
+        gw_json_double(j, "high", f->gain.high);
+        gw_json_end(j);
+        gw_json_object(j, "step");
+        gw_json_known(j, "now_ns", f->now_step_ns);
+        gw_json_known(j, "then_low_ns", f->then_low_ns);
+        gw_json_known(j, "then_high_ns", f->then_high_ns);
+        gw_json_end(j);
+        evidence(j, "evidence", f->evidence, f->evidence_count);
+        evidence(j, "against", f->against, f->against_count);
+        places(j, f);
+        fixes(j, f);
+        gw_json_end(j);
+    }
+    gw_json_end(j);
+}
+
+static void not_evaluated(struct gw_json *j, const struct gw_report *r)
+{
+    gw_json_array(j, "not_evaluated");
+    for (size_t i = 0; i < r->not_evaluated_count; i++) {
+        gw_json_object(j, NULL);
+        gw_json_string(j, "id", r->not_evaluated[i].id);
+        gw_json_string(j, "needs", or_empty(r->not_evaluated[i].needs));
+        gw_json_end(j);
+    }
+    gw_json_end(j);
+}
+
+static void trust(struct gw_json *j, const struct gw_report *r)
+{
+    gw_json_object(j, "trust");
+    gw_json_bool(j, "complete", r->trust.complete);
+    gw_json_array(j, "losses");
+    for (size_t i = 0; i < r->trust.loss_count; i++) {
+        const struct gw_report_loss *l = &r->trust.losses[i];
+        gw_json_object(j, NULL);
+        gw_json_string(j, "id", l->id);
+        gw_json_uint(j, "count", l->count);
+        gw_json_known(j, "first_byte", l->first_byte);
+        gw_json_string(j, "text", l->text && *l->text ? _(l->text) : "");
+        gw_json_end(j);
+    }
+    gw_json_end(j);
+    gw_json_double(j, "own_overhead", r->trust.own_overhead);
+    gw_json_double(j, "replay_error", r->replay_error);
+    gw_json_double(j, "profiler_slowdown", r->profiler_slowdown);
+    gw_json_array(j, "notes");
+    for (size_t i = 0; i < r->trust.note_count; i++)
+        gw_json_string(j, NULL, or_empty(r->trust.notes[i]));
+    gw_json_end(j);
+    gw_json_end(j);
+}
+
+int gw_render_json(const struct gw_report *rep, FILE *out)
+{
+    struct gw_json j = gw_json_begin(out);
+    gw_json_object(&j, NULL);
+    gw_json_string(&j, "schema", "gpuwhy.report/1");
+    gw_json_string(&j, "tool", "gpuwhy " GW_VERSION);
+    source(&j, rep);
+    devices(&j, rep);
+    steps(&j, &rep->steps);
+    gw_json_object(&j, "verdict");
+    gw_json_string(&j, "finding", rep->verdict.finding ? rep->verdict.finding : "none");
+    gw_json_string(&j, "layer", rep->verdict.layer ? rep->verdict.layer : "outside");
+    gw_json_string(&j, "sentence", or_empty(rep->verdict.sentence));
+    gw_json_end(&j);
+    findings(&j, rep);
+    not_evaluated(&j, rep);
+    trust(&j, rep);
+    gw_json_end(&j);
+    return fflush(out) == 0 && !ferror(out) ? 0 : GW_EIO;
+}

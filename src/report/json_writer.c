@@ -1,0 +1,149 @@
+#include "report/json_writer.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "report/utf8.h"
+
+struct gw_json gw_json_begin(FILE *out)
+{
+    struct gw_json j = {.out = out};
+    return j;
+}
+
+static void quote(FILE *out, const char *s)
+{
+    uint32_t cp;
+    fputc('"', out);
+    while ((cp = gw_utf8_next(&s)) != 0) {
+        if (cp == '"' || cp == '\\')
+            fprintf(out, "\\%c", (int)cp);
+        else if (cp == '\n')
+            fputs("\\n", out);
+        else if (cp == '\t')
+            fputs("\\t", out);
+        else if (cp < 0x20 || (cp >= 0x7f && cp <= 0x9f) || cp == 0x2028 || cp == 0x2029)
+            fprintf(out, "\\u%04" PRIx32, cp);
+        else {
+            char bytes[5];
+            gw_utf8_put(bytes, cp);
+            fputs(bytes, out);
+        }
+    }
+    fputc('"', out);
+}
+
+static void indent(const struct gw_json *j)
+{
+    fputc('\n', j->out);
+    for (int i = 0; i < j->depth; i++)
+        fputs("  ", j->out);
+}
+
+/* What comes before a value: comma, line, key. */
+static void lead(struct gw_json *j, const char *key)
+{
+    if (j->depth == 0) {
+        assert(!key);
+        return;
+    }
+    int top = j->depth - 1;
+    assert((j->close[top] == '}') == (key != NULL));
+    if (j->members[top]++)
+        fputc(',', j->out);
+    indent(j);
+    if (key) {
+        quote(j->out, key);
+        fputs(": ", j->out);
+    }
+}
+
+static void open_level(struct gw_json *j, const char *key, char first, char last)
+{
+    lead(j, key);
+    assert(j->depth < GW_JSON_DEPTH);
+    fputc(first, j->out);
+    j->close[j->depth] = last;
+    j->members[j->depth] = 0;
+    j->depth++;
+}
+
+void gw_json_object(struct gw_json *j, const char *key) { open_level(j, key, '{', '}'); }
+
+void gw_json_array(struct gw_json *j, const char *key) { open_level(j, key, '[', ']'); }
+
+void gw_json_end(struct gw_json *j)
+{
+    assert(j->depth > 0);
+    j->depth--;
+    if (j->members[j->depth])
+        indent(j);
+    fputc(j->close[j->depth], j->out);
+    if (j->depth == 0)
+        fputc('\n', j->out);
+}
+
+void gw_json_null(struct gw_json *j, const char *key)
+{
+    lead(j, key);
+    fputs("null", j->out);
+}
+
+void gw_json_string(struct gw_json *j, const char *key, const char *s)
+{
+    if (!s) {
+        gw_json_null(j, key);
+        return;
+    }
+    lead(j, key);
+    quote(j->out, s);
+}
+
+void gw_json_int(struct gw_json *j, const char *key, int64_t v)
+{
+    lead(j, key);
+    fprintf(j->out, "%" PRId64, v);
+}
+
+void gw_json_uint(struct gw_json *j, const char *key, uint64_t v)
+{
+    lead(j, key);
+    fprintf(j->out, "%" PRIu64, v);
+}
+
+void gw_json_known(struct gw_json *j, const char *key, int64_t v)
+{
+    if (v < 0)
+        gw_json_null(j, key);
+    else
+        gw_json_int(j, key, v);
+}
+
+void gw_json_double(struct gw_json *j, const char *key, double v)
+{
+    if (!isfinite(v)) {
+        gw_json_null(j, key);
+        return;
+    }
+    /* 17 digits always read back the same (IEEE 754 binary64); often fewer do. */
+    char buf[40];
+    for (int digits = 6; digits <= 17; digits++) {
+        snprintf(buf, sizeof buf, "%.*g", digits, v);
+        if (strtod(buf, NULL) == v)
+            break;
+    }
+    for (char *p = buf; *p; p++) /* a locale's decimal comma */
+        if (*p == ',')
+            *p = '.';
+    lead(j, key);
+    fputs(buf, j->out);
+}
+
+void gw_json_bool(struct gw_json *j, const char *key, int v)
+{
+    lead(j, key);
+    fputs(v ? "true" : "false", j->out);
+}

@@ -1,0 +1,109 @@
+/*
+ * cli.h - what the commands share: the command table, the common options, and the way from a file to a report.
+ *
+ * A command is one row in commands.def and one file cmd_<sym>.c with two symbols:
+ *
+ *     const struct argp gw_argp_read = { options, parse_one, N_("FILE..."), doc, children, ... };
+ *     int gw_cmd_read(int argc, char **argv);      argv[0] is "gpuwhy read"; the value is the exit status
+ *
+ * A command that ends in a report includes gw_argp_input and gw_argp_output as argp children, so that the options
+ * and their help exist once:
+ *
+ *     static const struct argp_child children[] = {{&gw_argp_input, 0, NULL, 0}, {&gw_argp_output, 0, NULL, 0}, {0}};
+ *     ... case ARGP_KEY_INIT: gw_cli_children(state, &args->cli); return 0;
+ *     ... return gw_cli_diagnose(path, &args->cli);
+ *
+ * Only this folder may print to stderr or end the program. Everything runs on the main thread.
+ */
+#ifndef GW_CLI_H
+#define GW_CLI_H
+
+#include <argp.h>
+#include <stddef.h>
+#include <stdio.h>
+
+#include "base/gw_error.h"
+#include "engine/report_model.h"
+
+#include "base/gw_i18n.h" /* after the model, whose headers define N_ for themselves and take it away again */
+
+/* Exit statuses: docs/exit-codes.md. */
+enum {
+    GW_EXIT_OK = 0,       /* done, whatever the verdict */
+    GW_EXIT_GATE = 1,     /* a gate that the user set was crossed */
+    GW_EXIT_USAGE = 2,    /* wrong usage */
+    GW_EXIT_INPUT = 3,    /* input that cannot be used */
+    GW_EXIT_INTERNAL = 4  /* the program failed: a defect, out of memory, or output that cannot be written */
+};
+
+struct gw_command {
+    const char *name;
+    const char *help; /* untranslated */
+    int (*run)(int argc, char **argv);
+    const struct argp *argp;
+};
+extern const struct gw_command gw_commands[]; /* ends with a row whose name is NULL */
+const struct gw_command *gw_command_find(const char *name);
+/* The known word nearest to `word`, or NULL when none is near enough to be a slip of the finger.
+ * `words(i)` gives word i, NULL past the end. */
+const char *gw_cli_nearest(const char *word, const char *(*words)(size_t i));
+
+#define GW_COMMAND(sym, name, help) \
+    int gw_cmd_##sym(int argc, char **argv); \
+    extern const struct argp gw_argp_##sym;
+#include "cli/commands.def"
+#undef GW_COMMAND
+
+/* The common options. Zero-initialised means: all defaults. */
+struct gw_cli_options {
+    size_t max_memory; /* bytes for events; 0 = half of the machine's memory */
+    int threads;       /* 0 = as many as useful */
+    const char *json;  /* path, "-" for stdout, NULL = none */
+    int quiet;         /* no progress, no warnings; with json no terminal report */
+    int no_color;
+    int all;
+    int width;         /* 0 = the terminal's, or 80 */
+};
+extern const struct argp gw_argp_input;  /* --max-memory, --threads */
+extern const struct argp gw_argp_output; /* --json, --quiet, --no-color, --all, --width */
+/* For ARGP_KEY_INIT: hands `o` to both children, in the order {gw_argp_input, gw_argp_output}. */
+void gw_cli_children(struct argp_state *state, struct gw_cli_options *o);
+/* For ARGP_KEY_INIT of a command that has gw_argp_output as its only child. */
+void gw_cli_child_output(struct argp_state *state, struct gw_cli_options *o);
+
+/* Parses as every command does: usage errors end the program with GW_EXIT_USAGE, --help with 0. */
+void gw_cli_parse(const struct argp *argp, int argc, char **argv, void *input);
+
+/* Reads, analyses, diagnoses and prints one recording. Says on stderr what went wrong. Returns an exit status. */
+int gw_cli_diagnose(const char *path, const struct gw_cli_options *o);
+/* Prints a report where the options say. Returns an exit status. */
+int gw_cli_emit(const struct gw_report *rep, const struct gw_cli_options *o);
+/* Flushes, and says on stderr when that failed. A reader that went away (`| head`) is no failure. An exit status. */
+int gw_cli_flush(FILE *out, const char *name);
+
+/* What the terminal can show. */
+int gw_cli_unicode(void);       /* 1 when the locale is UTF-8 */
+int gw_cli_dumb_terminal(void); /* 1 when TERM is unset, empty or "dumb" */
+int gw_cli_columns(int fd);     /* 80 when `fd` is no terminal */
+struct gw_render_options;
+void gw_cli_render_options(const struct gw_cli_options *o, struct gw_render_options *r);
+
+/* One line on stderr: "gpuwhy: ...". Control characters are replaced. */
+void gw_cli_error(const char *fmt, ...) GW_PRINTF(1, 2);
+/* The same for a filled error. Returns the exit status that fits its code. */
+int gw_cli_fail(const struct gw_error *err);
+int gw_cli_exit_status(int code); /* enum gw_code -> exit status */
+
+/* `gpuwhy --help`, and the manual page; both generated from the tables. */
+void gw_help_write(FILE *out);
+void gw_man_write(FILE *out);
+
+/* Rows that help and manual share. `name` NULL ends a table. */
+struct gw_help_row {
+    const char *name, *text; /* `text` is untranslated */
+};
+extern const struct gw_help_row gw_help_examples[];
+extern const struct gw_help_row gw_help_exits[];
+extern const struct gw_help_row gw_help_environment[];
+
+#endif

@@ -115,6 +115,8 @@ struct gw_analysis *gw_analyse(const struct gw_trace *t, struct gw_arena *arena)
         if (gw_host_line(an, an->dev + i) < 0 || gw_blame(an, an->dev + i) < 0)
             return NULL;
     }
+    if (gw_phases(an, an->dev + an->main) < 0)
+        return NULL;
     if (gw_replay_build(an, an->dev + an->main) < 0)
         return NULL;
     return an;

@@ -84,6 +84,16 @@ struct gw_steps {
     size_t warmup;           /* leading steps left out for compilation or start-up */
 };
 
+/* A step that is a phase of its own: much longer than the median, for a reason that is not in the other steps. */
+struct gw_phase {
+    int64_t start, end;  /* the step, GPU side */
+    size_t step;
+    uint32_t cause;      /* CHECKPOINT, EVALUATION or RESPAWN */
+    int64_t to_host;     /* bytes copied to the host in it */
+    int64_t excess;      /* ns beyond the median step */
+    int guessed;         /* 1 = from its shape; 0 = a range or stack frame names it */
+};
+
 struct gw_analysis {
     const struct gw_trace *t;
     struct gw_arena *arena;
@@ -94,6 +104,9 @@ struct gw_analysis {
     size_t main;             /* index of the device the verdict speaks of; ndev when there is no GPU work */
     struct gw_steps steps;   /* of the main device */
     int64_t w0, w1;          /* steady window of the main device */
+    const struct gw_phase *phases; /* of the main device, inside the steady window */
+    size_t nphases;
+    int64_t median_step;     /* ns over all complete steps, -1 unknown */
 };
 
 /* helpers for layers */
@@ -111,5 +124,7 @@ static inline const struct gw_name_info *gw_ev_info(const struct gw_analysis *an
 int gw_steps_find(struct gw_analysis *an);                       /* steps.c */
 int gw_host_line(struct gw_analysis *an, struct gw_dev *dev);    /* hostline.c: runs, blocks */
 int gw_blame(struct gw_analysis *an, struct gw_dev *dev);        /* blame.c: gaps, pieces, causes */
+int gw_blame_totals(struct gw_analysis *an, struct gw_dev *dev); /* sums by cause, again after phases changed them */
+int gw_phases(struct gw_analysis *an, struct gw_dev *dev);       /* phases.c: checkpoints and the like get their cause */
 
 #endif

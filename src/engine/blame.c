@@ -185,6 +185,7 @@ static int measure_latency(struct gw_bl *b)
 /* Host time by label inside [w0, w1). */
 static void host_totals(struct gw_dev *d, int64_t w0, int64_t w1)
 {
+    memset(d->host_ns, 0, sizeof d->host_ns);
     for (size_t i = 0; i < d->nruns; i++) {
         int64_t a = d->runs[i].start > w0 ? d->runs[i].start : w0, e = d->runs[i].end < w1 ? d->runs[i].end : w1;
         if (e > a && d->runs[i].label <= GW_HOST_QUEUE_FULL)
@@ -265,12 +266,11 @@ static int cmp_total(const void *a, const void *b)
 }
 
 /* Totals by cause over [w0, w1); pieces are laid out in order inside their gap, so a cut gap is cut exactly. */
-static const struct gw_cause_total *totals(struct gw_bl *b, int64_t w0, int64_t w1, size_t *count, int64_t *ns_out,
-                                           uint64_t *gaps_out)
+static const struct gw_cause_total *totals(const struct gw_dev *d, struct gw_arena *arena, int64_t w0, int64_t w1,
+                                           size_t *count, int64_t *ns_out, uint64_t *gaps_out)
 {
     int64_t ns[GW_CAUSE_COUNT] = {0};
     uint64_t gaps[GW_CAUSE_COUNT] = {0};
-    const struct gw_dev *d = b->dev;
     for (size_t i = 0; i < d->ngaps; i++) {
         int64_t at = d->gaps[i].start;
         for (uint32_t k = 0; k < d->gaps[i].pieces; k++) {
@@ -283,7 +283,7 @@ static const struct gw_cause_total *totals(struct gw_bl *b, int64_t w0, int64_t 
             gaps[p->cause]++;
         }
     }
-    struct gw_cause_total *t = gw_arena_calloc(b->an->arena, GW_CAUSE_COUNT, sizeof *t);
+    struct gw_cause_total *t = gw_arena_calloc(arena, GW_CAUSE_COUNT, sizeof *t);
     *count = 0;
     for (unsigned c = 0; t && c < GW_CAUSE_COUNT; c++) {
         if (ns[c])
@@ -296,6 +296,14 @@ static const struct gw_cause_total *totals(struct gw_bl *b, int64_t w0, int64_t 
     if (t)
         qsort(t, *count, sizeof *t, cmp_total);
     return t;
+}
+
+int gw_blame_totals(struct gw_analysis *an, struct gw_dev *dev)
+{
+    host_totals(dev, an->w0, an->w1);
+    dev->whole_causes = totals(dev, an->arena, dev->whole.start, dev->whole.end, &dev->nwhole, NULL, NULL);
+    dev->steady_causes = totals(dev, an->arena, an->w0, an->w1, &dev->nsteady, dev->cause_ns, dev->cause_gaps);
+    return dev->whole_causes && dev->steady_causes ? GW_OK : GW_ENOMEM;
 }
 
 static struct gw_block *block_of(struct gw_dev *d, const struct gw_analysis *an, uint32_t call)
@@ -364,9 +372,7 @@ int gw_blame(struct gw_analysis *an, struct gw_dev *dev)
     if (b.oom || settle(&b, launch_share(&b, an->w0, an->w1)) < 0)
         goto out;
     rate_blocks(&b);
-    dev->whole_causes = totals(&b, dev->whole.start, dev->whole.end, &dev->nwhole, NULL, NULL);
-    dev->steady_causes = totals(&b, an->w0, an->w1, &dev->nsteady, dev->cause_ns, dev->cause_gaps);
-    rc = dev->whole_causes && dev->steady_causes ? GW_OK : GW_ENOMEM;
+    rc = gw_blame_totals(an, dev);
 out:
     gw_array_free(&b.gaps);
     gw_array_free(&b.pieces);

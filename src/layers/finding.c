@@ -35,11 +35,10 @@ const struct gw_finding_info *gw_finding_info_find(const char *id)
 
 struct gw_draft *gw_diag_add(struct gw_diag *d, enum gw_finding_id id, int64_t lost_ns)
 {
-    static struct gw_draft scratch; /* only written to when memory is gone; the report then fails as a whole */
     struct gw_draft *f = d->drafts < GW_F_COUNT ? gw_arena_alloc(d->arena, sizeof *f) : NULL;
     if (!f) {
-        memset(&scratch, 0, sizeof scratch);
-        f = &scratch;
+        d->oom = 1; /* the report then fails as a whole */
+        f = &d->spare;
     } else {
         d->draft[d->drafts++] = f;
     }
@@ -257,6 +256,12 @@ static int by_ns(const void *a, const void *b)
     if (x->ns != y->ns)
         return x->ns > y->ns ? -1 : 1;
     return (x->count < y->count) - (x->count > y->count);
+}
+
+void gw_places_drop(struct gw_places *p)
+{
+    if (p)
+        gw_array_free(&p->list);
 }
 
 int gw_places_has_file(const struct gw_places *p) { return p && p->file; }

@@ -46,6 +46,8 @@ struct gw_diag {
     const struct gw_dev *dev;    /* the main device; NULL without GPU work */
     struct gw_arena *arena;
     struct gw_draft *draft[GW_F_COUNT];
+    struct gw_draft spare;       /* written to, and thrown away, when memory is gone */
+    int oom;
     size_t drafts;
     int answer[GW_F_COUNT];
     const char *needs[GW_F_COUNT]; /* overrides the catalogue's words for "not evaluated" */
@@ -85,6 +87,7 @@ struct gw_places;
 struct gw_places *gw_places_new(struct gw_diag *d);
 void gw_places_add(struct gw_places *p, uint32_t host_event, int64_t weight_ns);
 void gw_places_done(struct gw_places *p, struct gw_draft *f, size_t most); /* writes the `where` rows and frees */
+void gw_places_drop(struct gw_places *p); /* frees without writing */
 int gw_places_has_file(const struct gw_places *p);
 
 /* time for texts: "13.6 ms" */

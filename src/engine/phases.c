@@ -1,0 +1,146 @@
+/*
+ * Phases: a step that lasts a multiple of the others is not a slow step but another activity (a checkpoint, an
+ * evaluation, new loader workers). Its waits get the activity as their cause, so that they are not mistaken for the
+ * cost of an ordinary step. A range or stack frame that names the activity settles it; else its shape does.
+ */
+#include <stddef.h>
+#include <stdlib.h>
+
+#include "engine/analysis.h"
+
+#define GW_PHASE_FACTOR 3            /* times the median step: layers/findings.def, OUTLIER */
+#define GW_PHASE_MIN_NS 1000000
+#define GW_CHECKPOINT_BYTES 32000000 /* brought to the host in one step: layers/findings.def, CHECKPOINT_BYTES */
+
+struct gw_shape { /* what one step looks like */
+    int64_t dur, to_host;
+    int64_t cause[GW_CAUSE_COUNT];
+};
+
+static int cmp_i64(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+static int64_t median_of(const struct gw_shape *s, size_t n, size_t field)
+{
+    int64_t *v = malloc(n * sizeof *v);
+    if (!v)
+        return 0;
+    for (size_t i = 0; i < n; i++)
+        v[i] = *(const int64_t *)(const void *)((const char *)(s + i) + field);
+    qsort(v, n, sizeof *v, cmp_i64);
+    int64_t m = v[n / 2];
+    free(v);
+    return m;
+}
+
+static void shapes(const struct gw_analysis *an, const struct gw_dev *d, struct gw_shape *s, size_t n)
+{
+    const int64_t *b = an->steps.bound;
+    size_t k = 0;
+    for (size_t i = 0; i < n; i++)
+        s[i].dur = b[i + 1] - b[i];
+    for (size_t i = 0; i < d->nops; i++) {
+        const struct gw_event *e = gw_ev(an, d->ops[i]);
+        while (k + 1 < n && e->start >= b[k + 1])
+            k++;
+        if (e->kind == GW_KIND_COPY && gw_mem_is_host(gw_copy_dst(e->sub)) && (e->flags & GW_EV_HAS_ARG0) &&
+            e->start >= b[k])
+            s[k].to_host += (int64_t)e->arg0;
+    }
+    k = 0;
+    for (size_t g = 0; g < d->ngaps; g++) {
+        while (k + 1 < n && d->gaps[g].start >= b[k + 1])
+            k++;
+        for (uint32_t p = 0; p < d->gaps[g].pieces && d->gaps[g].start >= b[k]; p++) {
+            const struct gw_piece *q = d->pieces + d->gaps[g].first_piece + p;
+            s[k].cause[q->cause] += q->ns;
+        }
+    }
+}
+
+/* What an outlier is; 0 = nothing we know. */
+static unsigned activity(const struct gw_shape *s, int64_t median, int64_t usual_to_host, int *guessed)
+{
+    int64_t excess = s->dur - median, half = excess / 2;
+    int64_t waits = s->cause[GW_CAUSE_DATA_WAIT];
+    *guessed = 0;
+    if (s->cause[GW_CAUSE_CHECKPOINT] > excess / 4)
+        return GW_CAUSE_CHECKPOINT;
+    if (s->cause[GW_CAUSE_EVALUATION] > excess / 4)
+        return GW_CAUSE_EVALUATION;
+    *guessed = 1;
+    int64_t own = s->cause[GW_CAUSE_USER_CODE] + s->cause[GW_CAUSE_BLOCKING_COPY] + s->cause[GW_CAUSE_HOST_SYNC] +
+                  s->cause[GW_CAUSE_CHECKPOINT];
+    if (s->to_host >= GW_CHECKPOINT_BYTES && s->to_host > 10 * usual_to_host && own > half)
+        return GW_CAUSE_CHECKPOINT;
+    if (waits > excess / 5 && waits + s->cause[GW_CAUSE_USER_CODE] > half && s->cause[GW_CAUSE_USER_CODE] > excess / 20)
+        return GW_CAUSE_RESPAWN;
+    if (s->cause[GW_CAUSE_USER_CODE] > half)
+        return GW_CAUSE_EVALUATION;
+    return 0;
+}
+
+static int belongs(unsigned cause, unsigned phase)
+{
+    return cause == GW_CAUSE_USER_CODE || (phase == GW_CAUSE_RESPAWN && cause == GW_CAUSE_DATA_WAIT) ||
+           (phase == GW_CAUSE_CHECKPOINT && (cause == GW_CAUSE_BLOCKING_COPY || cause == GW_CAUSE_HOST_SYNC)) ||
+           cause == phase;
+}
+
+/* Pieces and host runs inside the phase that belong to it take its cause. */
+static void relabel(struct gw_dev *d, const struct gw_phase *ph)
+{
+    struct gw_piece *pieces = (struct gw_piece *)(uintptr_t)d->pieces;
+    struct gw_run *runs = (struct gw_run *)(uintptr_t)d->runs;
+    for (size_t g = 0; g < d->ngaps; g++) {
+        if (d->gaps[g].start < ph->start || d->gaps[g].start >= ph->end)
+            continue;
+        for (uint32_t k = 0; k < d->gaps[g].pieces; k++) {
+            struct gw_piece *p = pieces + d->gaps[g].first_piece + k;
+            if (belongs(p->cause, ph->cause))
+                p->cause = ph->cause;
+        }
+    }
+    for (size_t i = 0; i < d->nruns; i++)
+        if (runs[i].end > ph->start && runs[i].start < ph->end && belongs(runs[i].label, ph->cause))
+            runs[i].label = ph->cause;
+}
+
+int gw_phases(struct gw_analysis *an, struct gw_dev *d)
+{
+    size_t n = an->steps.count;
+    an->median_step = -1;
+    if (!n)
+        return GW_OK;
+    struct gw_shape *s = calloc(n, sizeof *s);
+    struct gw_phase *ph = gw_arena_calloc(an->arena, n, sizeof *ph);
+    if (!s || !ph) {
+        free(s);
+        return GW_ENOMEM;
+    }
+    shapes(an, d, s, n);
+    int64_t median = median_of(s, n, offsetof(struct gw_shape, dur));
+    int64_t usual = median_of(s, n, offsetof(struct gw_shape, to_host));
+    an->median_step = median;
+    size_t outliers = 0;
+    for (size_t i = 0; i < n; i++)
+        outliers += s[i].dur > GW_PHASE_FACTOR * median && s[i].dur - median > GW_PHASE_MIN_NS;
+    for (size_t i = an->steps.steady_first; n >= 4 && outliers * 2 < n && i < an->steps.steady_last; i++) {
+        if (s[i].dur <= GW_PHASE_FACTOR * median || s[i].dur - median <= GW_PHASE_MIN_NS)
+            continue;
+        int guessed;
+        unsigned what = activity(s + i, median, usual, &guessed);
+        if (!what)
+            continue;
+        ph[an->nphases] = (struct gw_phase){.start = an->steps.bound[i], .end = an->steps.bound[i + 1], .step = i,
+                                            .cause = what, .to_host = s[i].to_host, .excess = s[i].dur - median,
+                                            .guessed = guessed};
+        relabel(d, ph + an->nphases++);
+    }
+    an->phases = ph;
+    free(s);
+    return an->nphases ? gw_blame_totals(an, d) : GW_OK;
+}

@@ -1,0 +1,374 @@
+/* From an analysis to a report: run every diagnosis, rank what fired, write the sentence. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "layers/finding.h"
+
+struct gw_eval {
+    enum gw_finding_id id;
+    int (*fn)(struct gw_diag *);
+};
+
+static const struct gw_eval evals[] = {
+#define GW_FINDING(sym, id, layer, signals, eval, title, phrase, needs) {GW_F_##sym, eval},
+#include "layers/findings.def"
+};
+
+static const struct {
+    const char *id, *name;
+} layer_names[] = {
+#define GW_LAYER(sym, id, name, what) {id, name},
+#include "layers/layers.def"
+#undef GW_LAYER
+};
+
+const char *gw_layer_name(const char *layer_id)
+{
+    for (size_t i = 0; i < sizeof layer_names / sizeof *layer_names; i++)
+        if (!strcmp(layer_names[i].id, layer_id))
+            return layer_names[i].name;
+    return layer_id;
+}
+
+/* ---- what the diagnoses share ---- */
+
+/* Rate of the host link from pinned memory as measured on such machines: about 85 % of the link's raw rate. */
+static void find_link(struct gw_diag *d)
+{
+    static const struct {
+        int cc_major, cc_minor;
+        int64_t rate;
+        const char *name;
+    } rows[] = {{6, 0, 12000000000, "PCIe 3 x16"}, {7, 0, 12000000000, "PCIe 3 x16"}, {7, 5, 12000000000, "PCIe 3 x16"},
+                {8, 0, 25000000000, "PCIe 4 x16"}, {8, 6, 25000000000, "PCIe 4 x16"}, {8, 9, 25000000000, "PCIe 4 x16"},
+                {9, 0, 54000000000, "PCIe 5 x16"}, {10, 0, 54000000000, "PCIe 5 x16"}, {10, 3, 54000000000, "PCIe 5 x16"},
+                {12, 0, 54000000000, "PCIe 5 x16"}};
+    d->link_rate = 25000000000;
+    d->link_name = "PCIe 4 x16, assumed";
+    for (size_t i = 0; i < sizeof rows / sizeof *rows && !d->an->t->facts.amd; i++)
+        if (rows[i].cc_major == d->dev->info->cc_major && rows[i].cc_minor == d->dev->info->cc_minor) {
+            d->link_rate = rows[i].rate;
+            d->link_name = rows[i].name;
+        }
+}
+
+static void find_profiler_cost(struct gw_diag *d)
+{
+    d->scale_likely = d->scale_low = 1;
+    double dispatch = (double)d->dev->host_ns[GW_CAUSE_LAUNCH];
+    const char *who = d->an->t->facts.profiler;
+    if (!who || strcmp(who, "torch.profiler") || dispatch <= 0)
+        return;
+    double n = (double)d->dev->host_events;
+    d->scale_likely = fmax(0.5, 1 - n * GW_LIM_PROFILER_NS / dispatch);
+    d->scale_low = fmax(0.4, 1 - n * GW_LIM_PROFILER_NS_MAX / dispatch);
+}
+
+static void find_kernels(struct gw_diag *d)
+{
+    for (size_t i = 0; i < d->dev->nops; i++) {
+        const struct gw_event *e = gw_ev(d->an, d->dev->ops[i]);
+        if (e->kind != GW_KIND_KERNEL || !gw_diag_in(d, e))
+            continue;
+        d->kclass_ns[d->an->names[e->name].kclass] += e->end - e->start;
+        d->kernel_ns += e->end - e->start;
+        d->kernels++;
+    }
+}
+
+static void prepare(struct gw_diag *d, const struct gw_analysis *an)
+{
+    d->an = an;
+    d->dev = an->ndev ? an->dev + an->main : NULL;
+    if (!d->dev)
+        return;
+    d->wall = d->dev->steady.wall;
+    size_t n = an->steps.steady_last - an->steps.steady_first;
+    d->steps = n ? (double)n : 1;
+    d->busy = d->wall > 0 ? 1 - (double)d->dev->steady.idle / (double)d->wall : 0;
+    find_link(d);
+    find_profiler_cost(d);
+    find_kernels(d);
+}
+
+/* The simulator goes first: it explains host code that would look like preprocessing. */
+static void run_all(struct gw_diag *d)
+{
+    if (!d->dev) {
+        for (size_t i = 0; i < GW_F_COUNT; i++)
+            d->answer[i] = GW_NO_DATA;
+        return;
+    }
+    d->answer[GW_F_SIMULATOR] = gw_find_simulator(d);
+    for (size_t i = 0; i < GW_F_COUNT; i++)
+        if (evals[i].id != GW_F_SIMULATOR)
+            d->answer[evals[i].id] = evals[i].fn ? evals[i].fn(d) : GW_NO_DATA;
+}
+
+/* ---- ranking ---- */
+
+static int by_gain(const void *a, const void *b)
+{
+    const struct gw_draft *x = *(struct gw_draft *const *)a, *y = *(struct gw_draft *const *)b;
+    if (x->f.gain.likely != y->f.gain.likely)
+        return x->f.gain.likely > y->f.gain.likely ? -1 : 1;
+    return (int)x->id - (int)y->id;
+}
+
+static const void *keep(struct gw_diag *d, struct gw_array *arr, size_t *count)
+{
+    *count = arr->len;
+    void *p = gw_arena_calloc(d->arena, arr->len, arr->size);
+    if (p && arr->len)
+        memcpy(p, arr->data, arr->len * arr->size);
+    else if (!p)
+        *count = 0, d->oom = 1;
+    gw_array_free(arr);
+    return p;
+}
+
+/* A finding that is worth nothing is noise, except where it explains why nothing is to be gained. */
+static int worth_printing(const struct gw_draft *f)
+{
+    return f->f.gain.likely >= 1.01 || f->id == GW_F_BY_NATURE || f->id == GW_F_TOO_LITTLE || f->id == GW_F_WARMUP_ONLY;
+}
+
+static void rank(struct gw_diag *d, struct gw_report *r)
+{
+    qsort(d->draft, d->drafts, sizeof *d->draft, by_gain);
+    struct gw_finding *out = gw_arena_calloc(d->arena, d->drafts, sizeof *out);
+    size_t n = 0;
+    for (size_t i = 0; i < d->drafts; i++) {
+        struct gw_draft *f = d->draft[i];
+        f->f.evidence = keep(d, &f->evidence, &f->f.evidence_count);
+        f->f.against = keep(d, &f->against, &f->f.against_count);
+        f->f.where = keep(d, &f->where, &f->f.where_count);
+        f->f.fix = keep(d, &f->fix, &f->f.fix_count);
+        if (!out || !worth_printing(f))
+            continue;
+        out[n] = f->f;
+        out[n].rank = (int)n + 1;
+        n++;
+    }
+    r->findings = out;
+    r->finding_count = out ? n : 0;
+    d->oom |= !out;
+}
+
+static void not_evaluated(struct gw_diag *d, struct gw_report *r)
+{
+    struct gw_not_evaluated *out = gw_arena_calloc(d->arena, GW_F_COUNT, sizeof *out);
+    for (size_t i = 0; out && i < GW_F_COUNT; i++)
+        if (d->answer[i] == GW_NO_DATA)
+            out[r->not_evaluated_count++] = (struct gw_not_evaluated){
+                .id = gw_finding_info(i)->id, .needs = d->needs[i] ? d->needs[i] : _(gw_finding_info(i)->needs)};
+    r->not_evaluated = out;
+    d->oom |= !out;
+}
+
+/* ---- the sentence ---- */
+
+static const char *range(struct gw_diag *d, const struct gw_gain *g)
+{
+    char lo[32], hi[32];
+    snprintf(lo, sizeof lo, "%.*f", g->low < 10, g->low);
+    snprintf(hi, sizeof hi, "%.*f", g->high < 10, g->high);
+    if (!strcmp(lo, hi))
+        return gw_arena_printf(d->arena, "%s×", lo);
+    return gw_arena_printf(d->arena, "%s–%s×", lo, hi);
+}
+
+static const char *span_text(struct gw_diag *d, int64_t low, int64_t high)
+{
+    const char *a = gw_diag_time_text(d, (double)low), *b = gw_diag_time_text(d, (double)high);
+    const char *ua = strchr(a, ' '), *ub = strchr(b, ' ');
+    if (!strcmp(a, b))
+        return a;
+    if (ua && ub && !strcmp(ua, ub))
+        return gw_arena_printf(d->arena, "%.*s–%s", (int)(ua - a), a, b);
+    return gw_arena_printf(d->arena, "%s–%s", a, b);
+}
+
+/* What the GPU is mostly doing, for a job with nothing to fix. */
+static const char *limit_text(struct gw_diag *d)
+{
+    unsigned best = GW_K_OTHER;
+    for (unsigned k = 0; k < GW_K_CLASS_COUNT; k++)
+        if (d->kclass_ns[k] > d->kclass_ns[best])
+            best = k;
+    if (!d->kernel_ns)
+        return "";
+    return gw_arena_printf(d->arena, _(" Its limit is the GPU itself: %s kernels take %.0f %% of the kernel time."), gw_kclass_name(best),
+                           100 * (double)d->kclass_ns[best] / (double)d->kernel_ns);
+}
+
+static void fine(struct gw_diag *d, struct gw_report *r)
+{
+    r->verdict.finding = "none";
+    r->verdict.layer = "outside";
+    double idle = 100 * (1 - d->busy);
+    if (d->busy >= 0.9)
+        r->verdict.sentence = gw_arena_printf(d->arena, _("This job is fine: the GPU is busy %.0f %% of the time, and nothing that this recording can show is worth 3 %% or more.%s"),
+                                              100 * d->busy, limit_text(d));
+    else
+        r->verdict.sentence = gw_arena_printf(d->arena, _("Your GPU idles %.0f %% of the time, but no cause in this recording is worth 3 %% by itself. See what was not evaluated."), idle);
+}
+
+static void judge(struct gw_diag *d, struct gw_report *r)
+{
+    const struct gw_finding *f = r->finding_count ? r->findings : NULL;
+    if (!d->dev || d->answer[GW_F_TOO_LITTLE] == GW_FIRED || d->answer[GW_F_WARMUP_ONLY] == GW_FIRED) {
+        enum gw_finding_id id = d->dev && d->answer[GW_F_TOO_LITTLE] != GW_FIRED ? GW_F_WARMUP_ONLY : GW_F_TOO_LITTLE;
+        r->verdict.finding = gw_finding_info(id)->id;
+        r->verdict.layer = "outside";
+        r->verdict.sentence = !d->dev ? _("No GPU data: the recording holds no GPU work at all, so nothing can be said about the GPU. Record with ProfilerActivity.CUDA, on a job that uses the GPU.")
+                              : id == GW_F_TOO_LITTLE ? gw_arena_printf(d->arena, _("Too little was recorded to judge: %zu GPU operations. Record at least 10 steps after warm-up."), d->dev->nops)
+                                                      : _("The recording holds only warm-up (compiling and loading). Record after it: `torch.profiler.schedule(wait=20, warmup=5, active=10)`.");
+        return;
+    }
+    if (!f || f->gain.likely < GW_LIM_WORTH) {
+        fine(d, r);
+        return;
+    }
+    r->verdict.finding = f->id;
+    r->verdict.layer = f->layer;
+    double idle = 100 * (1 - d->busy);
+    int waits = !isnan(f->share_of_idle) && idle >= 3;
+    const char *head = waits ? gw_arena_printf(d->arena, _("Your GPU waits %.0f %% of the time. Main cause: %s (%s)."), idle, f->phrase, f->id)
+                             : gw_arena_printf(d->arena, _("Your GPU is busy %.0f %% of the time, but not well used: %s (%s)."), 100 * d->busy, f->phrase, f->id);
+    const char *tail = "";
+    if (f->now_step_ns > 0 && r->steps.steady_count > 0)
+        tail = gw_arena_printf(d->arena, _("Removing it should bring a step from %s to %s (%s)."), gw_diag_time_text(d, (double)f->now_step_ns),
+                               span_text(d, f->then_low_ns, f->then_high_ns), range(d, &f->gain));
+    else
+        tail = gw_arena_printf(d->arena, _("Removing it should make the job %s faster."), range(d, &f->gain));
+    r->verdict.sentence = gw_arena_printf(d->arena, "%s %s", head, tail);
+}
+
+/* ---- the rest of the report ---- */
+
+static void fill_devices(struct gw_diag *d, struct gw_report *r)
+{
+    const struct gw_analysis *an = d->an;
+    struct gw_report_device *out = gw_arena_calloc(d->arena, an->ndev, sizeof *out);
+    for (size_t i = 0; out && i < an->ndev; i++) {
+        const struct gw_dev *v = an->dev + i;
+        out[i] = (struct gw_report_device){.id = v->info->id, .name = gw_trace_text(an->t, v->info->name), .whole = v->whole,
+                                           .steady = v->steady, .idle_by_cause = v->steady_causes, .cause_count = v->nsteady,
+                                           .whole_by_cause = v->whole_causes, .whole_cause_count = v->nwhole};
+    }
+    r->devices = out;
+    r->device_count = out ? an->ndev : 0;
+    r->main_device = an->main;
+    d->oom |= !out;
+}
+
+static int cmp_i64(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+static void fill_steps(struct gw_diag *d, struct gw_report *r)
+{
+    const struct gw_steps *s = &d->an->steps;
+    r->steps = (struct gw_report_steps){.count = (int64_t)s->count, .median_ns = -1, .mean_ns = -1, .p95_ns = -1, .min_ns = -1,
+                                        .found_by = s->found_by ? s->found_by : "none", .marker = s->marker ? s->marker : "",
+                                        .tail_share = NAN};
+    size_t n = s->count >= 2 ? s->steady_last - s->steady_first : 0;
+    int64_t *v = n ? gw_arena_calloc(d->arena, n, sizeof *v) : NULL;
+    if (!v)
+        return;
+    int64_t sum = 0, tail = 0;
+    for (size_t i = 0; i < n; i++)
+        sum += v[i] = s->bound[s->steady_first + i + 1] - s->bound[s->steady_first + i];
+    qsort(v, n, sizeof *v, cmp_i64);
+    r->steps.steady_count = (int64_t)n;
+    r->steps.min_ns = v[0];
+    r->steps.median_ns = v[n / 2];
+    r->steps.mean_ns = sum / (int64_t)n;
+    r->steps.p95_ns = v[(n - 1) * 95 / 100 + ((n - 1) * 95 % 100 ? 1 : 0)];
+    for (size_t i = 0; i < n; i++)
+        tail += v[i] > 2 * v[n / 2] ? v[i] : 0;
+    r->steps.tail_share = sum ? (double)tail / (double)sum : NAN;
+}
+
+static void fill_trust(struct gw_diag *d, struct gw_report *r)
+{
+    const struct gw_trace *t = d->an->t;
+    struct gw_report_loss *loss = gw_arena_calloc(d->arena, GW_LOSS_COUNT + 1, sizeof *loss);
+    const char **notes = gw_arena_calloc(d->arena, 8, sizeof *notes);
+    if (!loss || !notes) {
+        d->oom = 1;
+        return;
+    }
+    r->trust.complete = 1;
+    for (unsigned i = 0; i < GW_LOSS_COUNT; i++) {
+        uint64_t n = t->loss[i].count;
+        if (i == GW_LOSS_EMPTY_STEPS)
+            n += d->an->steps.empty;
+        if (!n)
+            continue;
+        loss[r->trust.loss_count++] = (struct gw_report_loss){.id = gw_loss_id(i), .count = n, .first_byte = t->loss[i].first_byte,
+                                                              .text = gw_loss_text(i)};
+        r->trust.complete &= !gw_loss_spoils(i);
+    }
+    r->trust.losses = loss;
+    r->trust.own_overhead = NAN;
+    r->replay_error = d->dev && d->dev->replay ? gw_replay_error(d->dev->replay) : NAN;
+    r->profiler_slowdown = d->dev && d->scale_likely < 1 ? 1 / d->scale_likely : NAN;
+    size_t n = 0;
+    if (d->dev && !d->an->steps.count)
+        notes[n++] = _("no steps were found: the verdict rests on the whole recording, warm-up included");
+    if (d->dev && d->an->steps.warmup)
+        notes[n++] = gw_arena_printf(d->arena, _("%zu leading steps of compilation or start-up were left out"), d->an->steps.warmup);
+    if (d->dev && d->dev->replay && r->replay_error > 0.1)
+        notes[n++] = gw_arena_printf(d->arena, _("replayed unchanged, the recording comes out %.0f %% off: gains are rough"), 100 * r->replay_error);
+    if (d->dev && !d->dev->replay)
+        notes[n++] = _("gains come from idle time alone: too few operations could be tied to their calls for a replay");
+    if (d->dev && gw_diag_share(d, GW_CAUSE_UNEXPLAINED) > 0.1)
+        notes[n++] = gw_arena_printf(d->arena, _("%.0f %% of the time is idle without an explanation"), 100 * gw_diag_share(d, GW_CAUSE_UNEXPLAINED));
+    r->trust.notes = notes;
+    r->trust.note_count = n;
+}
+
+static void fill_sources(struct gw_diag *d, struct gw_report *r)
+{
+    const struct gw_trace *t = d->an->t;
+    const struct gw_source *s = t->sources.data;
+    struct gw_report_source *out = gw_arena_calloc(d->arena, t->sources.len, sizeof *out);
+    for (size_t i = 0; out && i < t->sources.len; i++)
+        out[i] = (struct gw_report_source){.path = s[i].path, .format = s[i].format, .bytes = s[i].bytes, .events = s[i].events};
+    r->sources = out;
+    r->source_count = out ? t->sources.len : 0;
+    r->ranks = 1;
+    r->profiler = t->facts.profiler ? t->facts.profiler : "";
+    r->framework = !t->facts.framework            ? ""
+                   : t->facts.framework_version   ? gw_arena_printf(d->arena, "%s %s", t->facts.framework, t->facts.framework_version)
+                                                  : t->facts.framework;
+    d->oom |= !out;
+}
+
+struct gw_report *gw_diagnose(const struct gw_analysis *an, struct gw_arena *arena)
+{
+    struct gw_report *r = gw_arena_alloc(arena, sizeof *r);
+    struct gw_diag *d = gw_arena_alloc(arena, sizeof *d);
+    if (!r || !d)
+        return NULL;
+    r->arena = arena;
+    d->arena = arena;
+    d->steps = 1;
+    d->scale_likely = d->scale_low = 1;
+    prepare(d, an);
+    run_all(d);
+    fill_sources(d, r);
+    fill_devices(d, r);
+    fill_steps(d, r);
+    rank(d, r);
+    not_evaluated(d, r);
+    judge(d, r);
+    fill_trust(d, r);
+    return d->oom ? NULL : r;
+}

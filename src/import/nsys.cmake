@@ -1,0 +1,6 @@
+# Nsight Systems and Nsight Compute importers, into the library that CMakeLists.txt made.
+target_sources(gw_import PRIVATE nsys.c)
+if(GW_FOUND_SQLITE)
+  target_sources(gw_import PRIVATE nsys_db.c nsys_scan.c nsys_plan.c nsys_info.c nsys_gpu.c nsys_host.c nsys_metrics.c)
+endif()
+target_link_libraries(gw_import PUBLIC gw_opt_sqlite Threads::Threads)

@@ -1,0 +1,9 @@
+# Tests of the Nsight Systems and Nsight Compute importers.
+if(GW_FOUND_SQLITE)
+  gw_unit_test(nsys SOURCES test_nsys.c nsys_build.c LIBS gw_import gw_opt_sqlite)
+  gw_unit_test(nsys_damage SOURCES test_nsys_damage.c nsys_build.c LIBS gw_import gw_opt_sqlite)
+  # Other people's exports, when they are there: the sums of the whole window, to the nanosecond.
+  add_executable(nsys_account ${CMAKE_CURRENT_SOURCE_DIR}/nsys_account.c)
+  target_link_libraries(nsys_account PRIVATE gw_import)
+  gw_python_test(nsys.accounting test_nsys_accounting.py $<TARGET_FILE:nsys_account> ${GW_TRACES_DIR}/nsys)
+endif()

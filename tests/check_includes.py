@@ -12,12 +12,12 @@ import sys
 ALLOWED = {
     "base": set(),
     "model": {"base"},
-    "import": {"base", "model"},
-    "collect": {"base", "model"},
+    "record": {"base", "model"},
+    "import": {"base", "model", "record"},
+    "collect": {"base", "model", "record"},
     "engine": {"base", "model"},
     "layers": {"base", "model", "engine"},
     "report": {"base", "model", "engine", "layers"},
-    "record": {"base", "model"},
     "cli": {"base", "model", "import", "collect", "record", "engine", "layers", "report"},
     # Outside src/: the injected library knows the base and the format of its own records, and nothing else.
     "inject": {"base", "record"},

@@ -92,6 +92,7 @@ void gw_cli_render_options(const struct gw_cli_options *o, struct gw_render_opti
 void gw_cli_error(const char *fmt, ...) GW_PRINTF(1, 2);
 /* The same for a filled error. Returns the exit status that fits its code. */
 int gw_cli_fail(const struct gw_error *err);
+void gw_cli_plain_blanks(char *s); /* no-break blanks become blanks */
 int gw_cli_exit_status(int code); /* enum gw_code -> exit status */
 
 /* `gpuwhy --help`, and the manual page; both generated from the tables. */

@@ -125,6 +125,14 @@ void gw_cli_parse(const struct argp *argp, int argc, char **argv, void *input)
     }
 }
 
+void gw_cli_plain_blanks(char *s)
+{
+    while ((s = strstr(s, GW_NBSP)) != NULL) {
+        *s = ' ';
+        memmove(s + 1, s + 2, strlen(s + 2) + 1);
+    }
+}
+
 void gw_cli_error(const char *fmt, ...)
 {
     char text[1024], clean[1200];
@@ -133,10 +141,7 @@ void gw_cli_error(const char *fmt, ...)
     vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);
     gw_clean_copy(clean, sizeof clean, text, gw_cli_unicode());
-    for (char *p = clean; (p = strstr(p, GW_NBSP)) != NULL;) { /* a plain blank on stderr */
-        *p = ' ';
-        memmove(p + 1, p + 2, strlen(p + 2) + 1);
-    }
+    gw_cli_plain_blanks(clean);
     fflush(stdout);
     fprintf(stderr, "gpuwhy: %s\n", clean);
 }

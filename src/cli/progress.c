@@ -53,9 +53,12 @@ static void draw(struct gw_progress *p, int64_t done, int64_t total, int64_t now
     char name[256], tail[192], line[640];
     if (total > 0 && done <= total) {
         char left[64] = "";
-        if (rate > 0)
-            snprintf(left, sizeof left, _(", %s left"), gw_fmt_time((int64_t)((double)(total - done) / rate * 1e9)).s);
-        snprintf(tail, sizeof tail, " %3d" GW_NBSP "%%, %s%s", (int)((double)done / (double)total * 100.0),
+        double wait = rate > 0 ? (double)(total - done) / rate : 0;
+        if (wait > 0 && wait < 120)
+            snprintf(left, sizeof left, _(", %d s left"), (int)ceil(wait));
+        else if (wait > 0 && wait < 1e6)
+            snprintf(left, sizeof left, _(", %d min left"), (int)ceil(wait / 60));
+        snprintf(tail, sizeof tail, " %3d %%, %s%s", (int)((double)done / (double)total * 100.0),
                  gw_fmt_rate(rate).s, left);
     } else {
         snprintf(tail, sizeof tail, " %s, %s", gw_fmt_bytes(done).s, gw_fmt_rate(rate).s);
@@ -63,6 +66,7 @@ static void draw(struct gw_progress *p, int64_t done, int64_t total, int64_t now
     gw_elide(name, sizeof name, slash && slash[1] ? slash + 1 : p->path, width - 60 > 20 ? width - 60 : 20, unicode);
     snprintf(line, sizeof line, _("reading %s%s"), name, tail);
     gw_elide(line, sizeof line, line, width - 1, unicode);
+    gw_cli_plain_blanks(line);
     fprintf(stderr, "\r%s\033[K", line); /* EL of ECMA-48: erase to the end of the line */
     fflush(stderr);
     p->drawn = 1;

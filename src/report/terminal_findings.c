@@ -29,7 +29,9 @@ static void heading(struct gw_terminal *m, const struct gw_finding *f)
         gw_text_printf(t, " \xc2\xb7 %s", _(layer));
     if (isfinite(f->share_of_wall))
         gw_text_printf(t, _(" \xc2\xb7 lost\xc2\xa0%s"), gw_fmt_percent_short(f->share_of_wall).s);
-    if (isfinite(f->gain.low) && isfinite(f->gain.high))
+    if (isfinite(f->gain.high) && f->gain.high < 1.005) /* would read "1.00" */
+        gw_text_words(t, _(" \xc2\xb7 nothing to gain"));
+    else if (isfinite(f->gain.low) && isfinite(f->gain.high))
         gw_text_printf(t, _(" \xc2\xb7 gain\xc2\xa0%s"), gw_fmt_factor_range(f->gain.low, f->gain.high).s);
     else if (isfinite(f->gain.likely))
         gw_text_printf(t, _(" \xc2\xb7 gain\xc2\xa0%s"), gw_fmt_factor(f->gain.likely).s);
@@ -39,24 +41,25 @@ static void heading(struct gw_terminal *m, const struct gw_finding *f)
     gw_text_line(t);
 }
 
+static int has_text(const struct gw_evidence *e) { return e->text && *e->text; }
+
 /* Clauses in one paragraph: "72 reads a step; the queue is empty after 70 of them". */
 static void clauses(struct gw_terminal *m, const char *label, const struct gw_evidence *list, size_t n)
 {
-    struct gw_text *t = &m->t;
+    size_t left = 0;
+    for (size_t i = 0; i < n; i++)
+        left += has_text(&list[i]) != 0;
     gw_terminal_label(m, label);
-    size_t shown = 0;
+    if (!left)
+        gw_text_words(&m->t, _("none"));
     for (size_t i = 0; i < n; i++) {
-        if (!list[i].text || !*list[i].text)
+        if (!has_text(&list[i]))
             continue;
-        if (shown++)
-            gw_text_words(t, "; ");
-        gw_text_words(t, list[i].text);
-        if (m->o->all && list[i].source && *list[i].source)
-            gw_text_printf(t, " [%s]", list[i].source);
+        left--;
+        const char *source = m->o->all && list[i].source ? list[i].source : "";
+        gw_text_printf(&m->t, " %s%s%s%s%s", list[i].text, *source ? " [" : "", source, *source ? "]" : "", left ? ";" : "");
     }
-    if (!shown)
-        gw_text_words(t, _("none"));
-    gw_text_line(t);
+    gw_text_line(&m->t);
 }
 
 /* One line a place: "train.py:57 aten::item under aten::norm (48×, 67 %)". */

@@ -16,42 +16,78 @@ static void section(struct gw_terminal *m, const char *name)
     gw_text_style(&m->t, GW_STYLE_PLAIN);
 }
 
-static int same(const char *a, const char *b) { return strcmp(a ? a : "", b ? b : "") == 0; }
+static const char *or_empty(const char *s) { return s ? s : ""; }
 
-/* One paragraph for each thing that would supply data: "id, id, id · needs hardware counters". */
-void gw_terminal_not_evaluated(struct gw_terminal *m)
+/* What can supply missing data, by a word in the text that asks for it; the first row that fits is taken. */
+static const struct {
+    const char *word, *supply;
+} supplies[] = {{"gpuwhy run", N_("gpuwhy run")},
+                {"gpuwhy check", N_("gpuwhy check")},
+                {"ncu", N_("an ncu CSV")},
+                {"ranks", N_("the traces of all ranks")},
+                {"gpuwhy diff", N_("gpuwhy diff")},
+                {"", N_("another recording")}};
+#define SUPPLIES (sizeof supplies / sizeof *supplies)
+
+static size_t supply_of(const struct gw_not_evaluated *n)
+{
+    size_t i = 0;
+    while (i < SUPPLIES - 1 && !strstr(or_empty(n->needs), supplies[i].word))
+        i++;
+    return i;
+}
+
+/* "with gpuwhy run: id, id, id" */
+static void by_supply(struct gw_terminal *m, size_t supply)
 {
     struct gw_text *t = &m->t;
     const struct gw_not_evaluated *list = m->rep->not_evaluated;
-    size_t n = m->rep->not_evaluated_count;
-    if (n == 0)
+    size_t left = 0;
+    for (size_t i = 0; i < m->rep->not_evaluated_count; i++)
+        left += supply_of(&list[i]) == supply;
+    if (!left)
         return;
-    section(m, _("Not evaluated"));
-    gw_text_words(t, _(": this recording cannot show it"));
+    t->indent = 2;
+    gw_text_style(t, GW_STYLE_DIM);
+    gw_text_printf(t, _("with %s:"), _(supplies[supply].supply));
+    gw_text_style(t, GW_STYLE_PLAIN);
+    t->indent = 4;
+    for (size_t i = 0; i < m->rep->not_evaluated_count; i++)
+        if (supply_of(&list[i]) == supply) /* the comma belongs to the word: no line begins with one */
+            gw_text_printf(t, " %s%s", list[i].id, --left ? "," : "");
     gw_text_line(t);
-    for (size_t i = 0; i < n; i++) {
-        size_t j = 0;
-        while (j < i && !same(list[j].needs, list[i].needs))
-            j++;
-        if (j < i)
-            continue; /* listed with an earlier one */
+}
+
+/* "id: needs the worker processes: gpuwhy run" */
+static void each(struct gw_terminal *m)
+{
+    struct gw_text *t = &m->t;
+    for (size_t i = 0; i < m->rep->not_evaluated_count; i++) {
+        const struct gw_not_evaluated *n = &m->rep->not_evaluated[i];
         t->indent = 2;
-        for (j = i; j < n; j++) {
-            if (!same(list[j].needs, list[i].needs))
-                continue;
-            if (j > i)
-                gw_text_words(t, ", ");
-            gw_text_words(t, list[j].id);
-            t->indent = 4;
-        }
+        gw_text_words(t, n->id);
+        t->indent = 4;
         gw_text_style(t, GW_STYLE_DIM);
-        if (list[i].needs && *list[i].needs)
-            gw_text_printf(t, _(" \xc2\xb7 needs %s"), _(list[i].needs));
-        else
-            gw_text_words(t, _(" \xc2\xb7 nothing known can show it"));
+        if (*or_empty(n->needs))
+            gw_text_printf(t, _(" \xc2\xb7 needs %s"), _(n->needs));
         gw_text_style(t, GW_STYLE_PLAIN);
         gw_text_line(t);
     }
+}
+
+void gw_terminal_not_evaluated(struct gw_terminal *m)
+{
+    if (m->rep->not_evaluated_count == 0)
+        return;
+    section(m, _("Not evaluated"));
+    gw_text_words(&m->t, m->o->all ? _(": this recording cannot show it")
+                                   : _(": this recording cannot show it (--all says what each one needs)"));
+    gw_text_line(&m->t);
+    if (m->o->all)
+        each(m);
+    else
+        for (size_t s = 0; s < SUPPLIES; s++)
+            by_supply(m, s);
 }
 
 static void item(struct gw_terminal *m)

@@ -1,0 +1,63 @@
+/*
+ * run_session.h - one recording: the record folder, the control file, the samplers and the loop that drives them.
+ *
+ *     struct gw_session s;
+ *     gw_session_open(&s, &options, &err);     makes the folder
+ *     gw_child_start(&child, argv, s.env);
+ *     gw_session_loop(&s, &child);              until the job or the recording ends
+ *     gw_session_close(&s);
+ */
+#ifndef GW_RUN_SESSION_H
+#define GW_RUN_SESSION_H
+
+#include "base/gw_error.h"
+#include "cli/run_child.h"
+#include "record/record.h"
+
+struct gw_run_options {
+    const char *folder;       /* -o; NULL = a new name in the working directory */
+    int64_t for_ns;           /* --for; 0 = as long as the job runs */
+    int64_t first_ns, first_len_ns, window_ns, period_ns; /* --windows; window_ns 0 with full */
+    int full;                 /* --full */
+    int no_cuda;              /* --no-gpu-records */
+    int no_hook, no_stacks;   /* --no-hook, --no-stacks */
+    int status;               /* --status: the live line */
+    int quiet;
+    uint64_t max_bytes;       /* for each process of the job */
+    uint32_t kinds;           /* GW_CK_* */
+};
+
+struct gw_session {
+    struct gw_run_options o;
+    char folder[4096];        /* absolute */
+    int dir;                  /* descriptor of it */
+    struct gw_control control;
+    char *env[8];             /* for gw_child_start(); NULL-terminated */
+    struct gw_sink *sink;
+    struct gw_tree *tree;
+    struct gw_system *system;
+    struct gw_nvml_live *nvml;
+    int proc, sys;            /* roots */
+    int is_recording;
+    int saw_injected, warned; /* warned: bits of messages already given */
+    uint64_t started_ns, ended_ns; /* CLOCK_MONOTONIC */
+    uint64_t records;         /* activity records of all processes, as their files say */
+    uint64_t gpu_bytes;
+    unsigned recording_processes, open_windows;
+    uint64_t tick_ns;         /* between two thread samples; grows when we cost too much */
+};
+
+enum gw_loop_end { GW_LOOP_JOB_ENDED, GW_LOOP_RECORDING_ENDED };
+
+/* 0, or a negative code with `err` filled. */
+int gw_session_open(struct gw_session *s, const struct gw_run_options *o, struct gw_error *err);
+/* Facts that need the job's pid. Call right after the start. */
+void gw_session_begin(struct gw_session *s, const struct gw_child *c, char *const argv[]);
+enum gw_loop_end gw_session_loop(struct gw_session *s, struct gw_child *c);
+/* Ends the recording (idempotent): tells the libraries, waits a moment for their last windows, writes the facts. */
+void gw_session_stop(struct gw_session *s, const struct gw_child *c);
+void gw_session_close(struct gw_session *s);
+/* After the recording has ended: passes signals on until the job ends. */
+void gw_session_wait(struct gw_session *s, struct gw_child *c);
+
+#endif

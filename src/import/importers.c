@@ -9,11 +9,17 @@
 #ifdef GW_WITH_NSYS
 #include "import/nsys_importer.h"
 #endif
+#ifdef GW_WITH_RECORD
+#include "import/record_importer.h"
+#endif
 
 const struct gw_importer *const gw_importers[] = {
     &gw_importer_kineto,
 #ifdef GW_WITH_NSYS
     &gw_importer_nsys,
+#endif
+#ifdef GW_WITH_RECORD
+    &gw_importer_record,
 #endif
     NULL,
 };
@@ -42,11 +48,26 @@ static int no_format(struct gw_stream *s, const char *path, const unsigned char 
     return gw_error_set(err, GW_EFORMAT, path, 0, _(f->advice), "%s", _(f->what));
 }
 
+#ifdef GW_WITH_RECORD
+static int import_folder(struct gw_trace *t, const char *path, const struct gw_import_options *o, struct gw_error *err)
+{
+    int rc = gw_importer_record.read(t, path, o, err);
+    if (rc == GW_OK && gw_trace_finish(t) < 0)
+        rc = gw_error_set(err, GW_ENOMEM, path, -1, _("record fewer steps, or read it on a larger machine"),
+                          _("out of memory"));
+    return rc;
+}
+#endif
+
 int gw_import_file(struct gw_trace *t, const char *path, const struct gw_import_options *o, struct gw_error *err)
 {
     struct gw_import_options none = {0};
     if (!o)
         o = &none;
+#ifdef GW_WITH_RECORD
+    if (gw_record_is_folder(path))
+        return import_folder(t, path, o, err);
+#endif
     struct gw_stream_options so = {.threaded = kineto_threads(o) > 1};
     struct gw_stream *s = gw_stream_open(path, &so, err);
     if (!s)

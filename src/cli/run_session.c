@@ -1,0 +1,446 @@
+/* run_session.c - see run_session.h */
+#include "cli/run_session.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+#include "cli/run_find.h"
+#include "collect/proc/proc_env.h"
+#include "collect/proc/proc_nvml.h"
+#include "collect/proc/proc_system.h"
+#include "collect/proc/proc_tree.h"
+#include "record/record_read.h"
+
+#define MS 1000000ull
+#define SEC 1000000000ull
+
+/* Thread samples: 40 a second at first and in windows; then fewer, so that a long job makes no huge record. */
+#define TICK_FAST (25 * MS)
+#define TICK_SLOW (100 * MS)
+#define TICK_REST (500 * MS)
+#define TICK_MAX (1 * SEC)
+#define SYSTEM_EVERY (500 * MS)
+#define NVML_EVERY (250 * MS)
+#define DISCOVER_EVERY (1 * SEC)
+#define OWN_COST_LIMIT 0.02 /* of one CPU: above it the sampling gets slower */
+enum { WARN_IGNORED = 1, WARN_STATE = 2, WARN_BUSY = 4 };
+
+static uint64_t now_ns(void) { return gw_clock_ns(CLOCK_MONOTONIC); }
+
+/* --- the control file -------------------------------------------------------------------------------------------- */
+
+static int write_control(struct gw_session *s)
+{
+    s->control.heartbeat_ns = gw_clock_ns(CLOCK_BOOTTIME);
+    int fd = openat(s->dir, GW_REC_CONTROL, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
+    if (fd < 0)
+        return -errno;
+    ssize_t n = pwrite(fd, &s->control, sizeof s->control, 0);
+    int rc = n == (ssize_t)sizeof s->control ? 0 : n < 0 ? -errno : -ENOSPC;
+    close(fd);
+    return rc;
+}
+
+static void fill_control(struct gw_session *s)
+{
+    struct gw_control *c = &s->control;
+    memcpy(c->magic, GW_REC_MAGIC, sizeof c->magic);
+    c->version = GW_REC_VERSION;
+    c->first_ns = (uint64_t)s->o.first_ns;
+    c->first_len_ns = (uint64_t)s->o.first_len_ns;
+    c->window_ns = s->o.full ? 0 : (uint64_t)s->o.window_ns;
+    c->period_ns = (uint64_t)s->o.period_ns;
+    c->max_bytes = s->o.max_bytes;
+    c->kinds = s->o.kinds;
+    c->recorder_pid = (uint32_t)getpid();
+}
+
+/* --- open -------------------------------------------------------------------------------------------------------- */
+
+static int make_folder(struct gw_session *s, struct gw_error *err)
+{
+    char name[PATH_MAX];
+    if (s->o.folder) {
+        snprintf(name, sizeof name, "%s", s->o.folder);
+    } else {
+        time_t t = time(NULL);
+        struct tm tm;
+        localtime_r(&t, &tm);
+        strftime(name, sizeof name, "gpuwhy-%Y%m%d-%H%M%S", &tm);
+        size_t len = strlen(name);
+        for (int i = 2; access(name, F_OK) == 0 && i < 100; i++) /* two starts in one second */
+            snprintf(name + len, sizeof name - len, "-%d", i);
+    }
+    if (mkdir(name, 0755) != 0 && (errno != EEXIST || !s->o.folder))
+        return gw_error_set(err, GW_EIO, name, -1, "choose another folder with -o", "cannot be made: %s", strerror(errno));
+    if (!realpath(name, s->folder))
+        return gw_error_set(err, GW_EIO, name, -1, "", "%s", strerror(errno));
+    s->dir = open(s->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (s->dir < 0)
+        return gw_error_set(err, GW_EIO, name, -1, "choose another folder with -o", "%s", strerror(errno));
+    if (faccessat(s->dir, GW_REC_META, F_OK, 0) == 0)
+        return gw_error_set(err, GW_EUSAGE, name, -1, "choose a new folder with -o", "holds a record already");
+    return 0;
+}
+
+/* NAME=a, or NAME=a:b when there is a b. */
+static void add_env(struct gw_session *s, const char *name, const char *a, const char *b)
+{
+    size_t n = 0;
+    char *text;
+    while (s->env[n])
+        n++;
+    int has_b = b && *b;
+    if (n + 1 < sizeof s->env / sizeof *s->env && asprintf(&text, "%s=%s%s%s", name, a, has_b ? ":" : "", has_b ? b : "") > 0)
+        s->env[n] = text;
+}
+
+static void set_environment(struct gw_session *s)
+{
+    char path[PATH_MAX];
+    const char *other = getenv("CUDA_INJECTION64_PATH");
+    if (!s->o.no_cuda && other && *other) {
+        gw_cli_error(_("%s is already set in CUDA_INJECTION64_PATH (another profiler?); GPU work is not recorded"), other);
+        gw_sink_fact(s->sink, "injection.refused", other);
+    } else if (!s->o.no_cuda) {
+        if (gw_run_find_library(path, sizeof path) == 0) {
+            add_env(s, "CUDA_INJECTION64_PATH", path, NULL);
+            add_env(s, "GPUWHY_RECORD", s->folder, NULL);
+        } else {
+            gw_cli_error(_("libgpuwhy_inject.so is not beside gpuwhy; GPU work is not recorded"));
+            gw_sink_fact(s->sink, "injection.refused", "library not found");
+        }
+    }
+    if (!s->o.no_hook && gw_run_find_hook(path, sizeof path) == 0) {
+        add_env(s, "PYTHONPATH", path, getenv("PYTHONPATH"));
+        add_env(s, "GPUWHY_HOOK", s->folder, NULL);
+    }
+}
+
+int gw_session_open(struct gw_session *s, const struct gw_run_options *o, struct gw_error *err)
+{
+    memset(s, 0, sizeof *s);
+    s->o = *o;
+    s->dir = s->proc = s->sys = -1;
+    s->tick_ns = TICK_FAST;
+    int rc = make_folder(s, err);
+    if (rc < 0)
+        return rc;
+    s->sink = calloc(1, sizeof *s->sink);
+    if (!s->sink)
+        return gw_error_set(err, GW_ENOMEM, s->folder, -1, "", "out of memory");
+    fill_control(s);
+    rc = gw_sink_open(s->sink, s->dir);
+    if (rc < 0)
+        return gw_error_set(err, GW_EIO, s->folder, -1, "choose another folder with -o", "cannot write: %s", strerror(-rc));
+    rc = write_control(s);
+    if (rc < 0)
+        return gw_error_set(err, GW_EIO, s->folder, -1, "choose another folder with -o", "cannot write: %s", strerror(-rc));
+    s->proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    s->sys = open("/sys", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    set_environment(s);
+    return 0;
+}
+
+void gw_session_begin(struct gw_session *s, const struct gw_child *c, char *const argv[])
+{
+    char line[1000] = "", cwd[PATH_MAX];
+    for (int i = 0; argv[i] && strlen(line) < 900; i++)
+        snprintf(line + strlen(line), sizeof line - strlen(line), "%s%s", i ? " " : "", argv[i]);
+    struct gw_sink *k = s->sink;
+    gw_sink_fact(k, "tool", "gpuwhy " GW_VERSION);
+    gw_sink_fact(k, "command", line);
+    if (getcwd(cwd, sizeof cwd))
+        gw_sink_fact(k, "directory", cwd);
+    gw_sink_factf(k, "job.pid", "%d", (int)c->pid);
+    gw_sink_fact(k, "mode", s->o.full ? "full" : "windows");
+    s->started_ns = now_ns();
+    s->is_recording = 1;
+    s->tree = gw_tree_create(s->proc, (int)c->pid, k);
+    s->system = gw_system_create(s->proc, s->sys, (int)c->pid, k);
+    if (s->system)
+        gw_system_facts(s->system);
+    s->nvml = gw_nvml_open(k, getenv("GPUWHY_NVML"));
+    (void)gw_writer_clock(&k->w, 0);
+    (void)gw_proc_env_facts(s->proc, (int)c->pid, k);
+    gw_sink_flush(k);
+}
+
+/* --- what the libraries in the job say ------------------------------------------------------------------------------ */
+
+static void warn_state(struct gw_session *s, const struct gw_rec_file *h)
+{
+    unsigned state = h->status.state;
+    if (!gw_rec_state_loses(state) || (s->warned & WARN_STATE) || s->o.quiet)
+        return;
+    s->warned |= WARN_STATE;
+    if (h->status.cupti_result)
+        gw_cli_error(_("process %u: %s (CUPTI result %d)"), h->pid, _(gw_rec_state_text(state)), h->status.cupti_result);
+    else
+        gw_cli_error("process %u: %s", h->pid, _(gw_rec_state_text(state)));
+}
+
+/* Reads the heads of the files that the libraries write. */
+static void look_at_files(struct gw_session *s)
+{
+    int fd = openat(s->dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *d = fd < 0 ? NULL : fdopendir(fd);
+    if (!d) {
+        if (fd >= 0)
+            close(fd);
+        return;
+    }
+    s->records = s->gpu_bytes = 0;
+    s->recording_processes = s->open_windows = 0;
+    for (struct dirent *e; (e = readdir(d));) {
+        struct gw_rec_file h;
+        if (strncmp(e->d_name, "cuda-", 5) != 0)
+            continue;
+        int f = openat(s->dir, e->d_name, O_RDONLY | O_CLOEXEC);
+        if (f < 0)
+            continue;
+        if (pread(f, &h, sizeof h, 0) == (ssize_t)sizeof h && memcmp(h.magic, GW_REC_MAGIC, 8) == 0) {
+            s->records += h.status.records;
+            s->gpu_bytes += h.status.bytes;
+            s->open_windows += h.status.state == GW_RS_OPEN;
+            s->recording_processes += h.status.state == GW_RS_OPEN || h.status.state == GW_RS_WAITING || h.status.state == GW_RS_PAUSED;
+            if (s->tree)
+                gw_tree_set_injected(s->tree, (int)h.pid);
+            warn_state(s, &h);
+            s->saw_injected = 1;
+        }
+        close(f);
+    }
+    closedir(d);
+}
+
+/* A process uses CUDA and our library is not in it: the driver ignores a path that it cannot load without a word. */
+static void check_ignored(struct gw_session *s)
+{
+    if (s->saw_injected || s->o.no_cuda || (s->warned & WARN_IGNORED))
+        return;
+    const struct gw_tree_process *p;
+    for (size_t i = 0; (p = gw_tree_process(s->tree, i)); i++) {
+        char value[512];
+        if (!p->alive || !(p->flags & GW_PF_CUDA) || (p->flags & GW_PF_FORKED))
+            continue;
+        s->warned |= WARN_IGNORED;
+        if (!gw_proc_env_value(s->proc, p->pid, "CUDA_INJECTION64_PATH", value, sizeof value))
+            snprintf(value, sizeof value, "(not set in its environment)");
+        gw_sink_factf(s->sink, "injection.ignored", "pid %d: %s", p->pid, value);
+        if (!s->o.quiet)
+            gw_cli_error(_("process %d uses CUDA, but its GPU work is not recorded: CUDA_INJECTION64_PATH is %s"), p->pid, value);
+        return;
+    }
+}
+
+/* --- the loop --------------------------------------------------------------------------------------------------------- */
+
+static void status_line(struct gw_session *s, uint64_t now)
+{
+    if (!s->o.status || !isatty(STDERR_FILENO))
+        return;
+    int gpu = gw_nvml_utilization(s->nvml);
+    char util[24] = "n/a";
+    if (gpu >= 0)
+        snprintf(util, sizeof util, "%d %%", gpu);
+    unsigned long long sec = (now - s->started_ns) / SEC;
+    fprintf(stderr, "\r\033[Kgpuwhy: %llu:%02llu  GPU %s  %zu processes  %llu GPU records%s", sec / 60, sec % 60, util,
+            s->tree ? gw_tree_alive(s->tree) : 0, (unsigned long long)s->records, s->open_windows ? "  [window open]" : "");
+    fflush(stderr);
+}
+
+static void clear_status_line(const struct gw_session *s)
+{
+    if (s->o.status && isatty(STDERR_FILENO))
+        fputs("\r\033[K", stderr);
+}
+
+/* Keeps our own cost below its limit by sampling less often. */
+static void watch_own_cost(struct gw_session *s, uint64_t now, uint64_t *last, uint64_t *last_cpu)
+{
+    uint64_t cpu = gw_clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+    double share = *last && now > *last ? (double)(cpu - *last_cpu) / (double)(now - *last) : 0;
+    *last = now;
+    *last_cpu = cpu;
+    gw_sink_counter(s->sink, gw_sink_string(s->sink, "recorder.cpu_s"), -1, 0, 0, (double)cpu * 1e-9);
+    uint64_t age = now - s->started_ns;
+    uint64_t least = s->open_windows || age < 60 * SEC ? TICK_FAST : age < 600 * SEC ? TICK_SLOW : TICK_REST;
+    if (share > OWN_COST_LIMIT && s->tick_ns < TICK_MAX)
+        s->tick_ns *= 2;
+    else if (share < OWN_COST_LIMIT / 3 && s->tick_ns > least)
+        s->tick_ns /= 2;
+    if (s->tick_ns < least)
+        s->tick_ns = least;
+}
+
+struct due { uint64_t sample, system, nvml, discover, second, five; uint64_t cost_at, cost_cpu; };
+
+static void tick(struct gw_session *s, struct due *d)
+{
+    uint64_t now = now_ns();
+    gw_sink_tick(s->sink);
+    if (now >= d->discover && s->tree) {
+        gw_tree_discover(s->tree);
+        d->discover = now + DISCOVER_EVERY;
+    }
+    if (now >= d->sample && s->tree) {
+        gw_tree_sample(s->tree);
+        d->sample = now + s->tick_ns;
+    }
+    if (now >= d->system && s->system) {
+        gw_system_sample(s->system);
+        look_at_files(s);
+        d->system = now + SYSTEM_EVERY;
+    }
+    if (now >= d->nvml && s->nvml) {
+        gw_nvml_sample(s->nvml);
+        d->nvml = now + NVML_EVERY;
+    }
+    if (now >= d->second) {
+        (void)write_control(s); /* the heartbeat */
+        (void)gw_writer_clock(&s->sink->w, 0);
+        check_ignored(s);
+        status_line(s, now);
+        watch_own_cost(s, now, &d->cost_at, &d->cost_cpu);
+        d->second = now + SEC;
+    }
+    if (now >= d->five) {
+        (void)gw_nvml_processes(s->nvml);
+        gw_writer_status(&s->sink->w);
+        d->five = now + 5 * SEC;
+    }
+    gw_sink_flush(s->sink);
+}
+
+static uint64_t next_due(const struct gw_session *s, const struct due *d, uint64_t end)
+{
+    uint64_t t = d->sample;
+    const uint64_t all[] = {s->system ? d->system : UINT64_MAX, s->nvml ? d->nvml : UINT64_MAX, d->discover, d->second, end};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        t = all[i] < t ? all[i] : t;
+    return t;
+}
+
+/* Reads what is pending on the signal descriptor. 1 when the user ended the recording. */
+static int take_signals(struct gw_session *s, struct gw_child *c, int fd)
+{
+    struct signalfd_siginfo si;
+    int ends = 0;
+    while (read(fd, &si, sizeof si) == (ssize_t)sizeof si)
+        ends |= gw_child_handle(c, (int)si.ssi_signo, si.ssi_code > 0, !s->is_recording);
+    return ends;
+}
+
+static int signal_descriptor(void)
+{
+    sigset_t set;
+    gw_child_signals(&set);
+    return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+static void wait_until(int fd, uint64_t until)
+{
+    uint64_t now = now_ns(), left = until > now ? until - now : 0;
+    struct timespec ts = {(time_t)(left / SEC), (long)(left % SEC)};
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+    (void)ppoll(&p, 1, &ts, NULL);
+}
+
+enum gw_loop_end gw_session_loop(struct gw_session *s, struct gw_child *c)
+{
+    int fd = signal_descriptor();
+    struct due d;
+    memset(&d, 0, sizeof d);
+    uint64_t end = s->o.for_ns ? s->started_ns + (uint64_t)s->o.for_ns : UINT64_MAX;
+    enum gw_loop_end why = GW_LOOP_JOB_ENDED;
+    while (!c->ended) {
+        tick(s, &d);
+        wait_until(fd, next_due(s, &d, end));
+        if (take_signals(s, c, fd) || now_ns() >= end) {
+            why = GW_LOOP_RECORDING_ENDED;
+            break;
+        }
+    }
+    if (c->ended)
+        why = GW_LOOP_JOB_ENDED;
+    clear_status_line(s);
+    if (fd >= 0)
+        close(fd);
+    return why;
+}
+
+void gw_session_wait(struct gw_session *s, struct gw_child *c)
+{
+    int fd = signal_descriptor();
+    while (!c->ended) {
+        wait_until(fd, now_ns() + SEC);
+        (void)take_signals(s, c, fd);
+    }
+    if (fd >= 0)
+        close(fd);
+}
+
+/* --- end --------------------------------------------------------------------------------------------------------------- */
+
+void gw_session_stop(struct gw_session *s, const struct gw_child *c)
+{
+    if (!s->is_recording)
+        return;
+    s->is_recording = 0;
+    s->ended_ns = now_ns();
+    s->control.stop = 1;
+    (void)write_control(s);
+    /* A window closes within a few ticks of the library; queued GPU work may need longer. */
+    for (uint64_t until = now_ns() + 1500 * MS; !c->ended && now_ns() < until;) {
+        look_at_files(s);
+        if (!s->recording_processes)
+            break;
+        struct timespec ts = {0, 50 * (long)MS};
+        nanosleep(&ts, NULL);
+    }
+    look_at_files(s);
+    struct gw_sink *k = s->sink;
+    gw_sink_tick(k);
+    gw_sink_factf(k, "recorded_s", "%.3f", (double)(s->ended_ns - s->started_ns) * 1e-9);
+    gw_sink_factf(k, "recorder.cpu_s", "%.3f", (double)gw_clock_ns(CLOCK_PROCESS_CPUTIME_ID) * 1e-9);
+    gw_sink_factf(k, "recorder.lost_samples", "%llu", (unsigned long long)k->lost);
+    if (c->ended)
+        gw_sink_factf(k, "job.status", "%d", gw_child_exit_status(c));
+    (void)gw_writer_clock(&k->w, 0);
+    gw_sink_close(k);
+}
+
+void gw_session_close(struct gw_session *s)
+{
+    gw_nvml_close(s->nvml);
+    gw_tree_destroy(s->tree);
+    gw_system_destroy(s->system);
+    if (s->sink && s->sink->names)
+        gw_sink_close(s->sink);
+    free(s->sink);
+    for (size_t i = 0; s->env[i]; i++)
+        free(s->env[i]);
+    const int fds[] = {s->dir, s->proc, s->sys};
+    for (size_t i = 0; i < sizeof fds / sizeof *fds; i++)
+        if (fds[i] >= 0)
+            close(fds[i]);
+    memset(s->env, 0, sizeof s->env);
+    s->nvml = NULL;
+    s->tree = NULL;
+    s->system = NULL;
+    s->sink = NULL;
+    s->dir = s->proc = s->sys = -1;
+}

@@ -1,0 +1,57 @@
+/*
+ * proc_tree.h - the processes and threads of the job, and what each is doing.
+ *
+ * gw_tree_discover() (about once a second) finds processes that descend from the root process, threads, and reads the
+ * slow facts: memory, I/O, faults, switches, allowed CPUs. gw_tree_sample() (many times a second) looks at the threads that
+ * matter: main threads, threads that recently used a CPU, and the data loader's. A process that lost its parent stays in
+ * the tree. Everything goes to the sink. One thread; memory is bounded by the tables below.
+ *
+ *     struct gw_tree *t = gw_tree_create(proc_fd, root_pid, &sink);
+ *     gw_tree_discover(t);  ...  gw_tree_sample(t);  ...
+ *     gw_tree_destroy(t);
+ */
+#ifndef GW_PROC_TREE_H
+#define GW_PROC_TREE_H
+
+#include "collect/proc/proc_read.h"
+#include "collect/proc/proc_sink.h"
+
+enum { GW_TREE_PROCESSES = 512, GW_TREE_THREADS = 4096 };
+
+struct gw_tree_process {
+    int pid, ppid, alive;
+    uint64_t start_ticks;
+    uint32_t flags;      /* GW_PF_* */
+    uint32_t comm;       /* string id */
+    uint64_t seen_ns;    /* CLOCK_MONOTONIC of the first sight */
+    unsigned maps_looks; /* how often its mappings were read */
+    char cmdline[256];
+    void *python;        /* py_stack's state, NULL not tried */
+};
+
+struct gw_tree_thread {
+    int pid, tid;
+    uint32_t process; /* index */
+    uint32_t comm;
+    int focus, alive;
+    uint64_t cpu_ns, wait_ns; /* at the last sample */
+    uint64_t cpu_at_refresh;
+    uint64_t written_ns;      /* CLOCK_MONOTONIC of the last sample written */
+    char state;
+    int syscall;
+    uint32_t wchan, stack;
+};
+
+struct gw_tree;
+struct gw_tree *gw_tree_create(int proc_root, int root_pid, struct gw_sink *sink); /* NULL when out of memory */
+void gw_tree_destroy(struct gw_tree *t);
+void gw_tree_discover(struct gw_tree *t);
+void gw_tree_sample(struct gw_tree *t);
+size_t gw_tree_alive(const struct gw_tree *t);   /* processes */
+size_t gw_tree_focused(const struct gw_tree *t); /* threads that gw_tree_sample() looks at */
+/* Process `i` in order of first sight, or NULL past the end. */
+const struct gw_tree_process *gw_tree_process(const struct gw_tree *t, size_t i);
+/* Tells the tree that a process has our library inside (its record file exists). */
+void gw_tree_set_injected(struct gw_tree *t, int pid);
+
+#endif

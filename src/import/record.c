@@ -1,0 +1,180 @@
+/* record.c - the folder that `gpuwhy run` wrote, into a trace. See record_importer.h. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "import/record_importer.h"
+#include "import/record_internal.h"
+
+int gw_record_is_folder(const char *path)
+{
+    char file[PATH_MAX];
+    struct stat st;
+    if (stat(path, &st) != 0 || !S_ISDIR(st.st_mode))
+        return 0;
+    return snprintf(file, sizeof file, "%s/" GW_REC_META, path) < (int)sizeof file && access(file, F_OK) == 0;
+}
+
+static int sniff(const char *path, const unsigned char *head, size_t len)
+{
+    (void)path;
+    return len >= 8 && memcmp(head, GW_REC_MAGIC, 8) == 0 ? 100 : 0;
+}
+
+void gw_record_progress(struct gw_record_import *im, uint64_t offset)
+{
+    if (im->o && im->o->progress && !im->stopped && im->o->progress(im->o->user, im->bytes_done + (int64_t)offset, im->bytes_total)) {
+        im->stopped = 1;
+        gw_trace_lose(im->t, GW_LOSS_TRUNCATED, 1, -1);
+    }
+}
+
+/* --- facts of the recorder -------------------------------------------------------------------------------------------- */
+
+static const char *value_of(const char *line, const char *key)
+{
+    size_t n = strlen(key);
+    return strncmp(line, key, n) == 0 && line[n] == '=' ? line + n + 1 : NULL;
+}
+
+static void fact(struct gw_record_import *im, const char *line)
+{
+    struct gw_facts *f = &im->t->facts;
+    const char *v;
+    unsigned index;
+    char uuid[48];
+    if ((v = value_of(line, "host.name")))
+        f->host = gw_arena_strdup(im->t->arena, v);
+    else if ((v = value_of(line, "nvml.cuda_driver")))
+        f->cuda_driver = atoi(v);
+    else if (sscanf(line, "gpu.%u.uuid=%47s", &index, uuid) == 2 && im->n_gpus < sizeof im->gpus / sizeof *im->gpus) {
+        memcpy(im->gpus[im->n_gpus].uuid, uuid, sizeof uuid);
+        im->gpus[im->n_gpus++].index = index;
+    }
+}
+
+static void facts(struct gw_record_import *im, const struct gw_chunk *c)
+{
+    char text[4096];
+    const char *p = (const char *)c->data, *end = p + c->bytes;
+    while (p < end) {
+        const char *nl = memchr(p, '\n', (size_t)(end - p));
+        size_t n = (size_t)((nl ? nl : end) - p);
+        if (n < sizeof text) {
+            memcpy(text, p, n);
+            text[n] = 0;
+            fact(im, text);
+        }
+        p += n + 1;
+    }
+}
+
+static int read_host(struct gw_record_import *im, const char *path, struct gw_error *err)
+{
+    struct gw_reader r;
+    struct gw_chunk c;
+    int rc = gw_reader_open(&r, path, err);
+    if (rc < 0)
+        return rc;
+    im->base_ns = (int64_t)r.head.realtime_ns;
+    while (gw_reader_next(&r, &c))
+        if (c.type == GW_RT_FACT)
+            facts(im, &c);
+    if (r.damaged || r.missing)
+        gw_trace_lose(im->t, GW_LOSS_DAMAGED, r.damaged + r.missing, r.first_damage);
+    if (r.torn)
+        gw_trace_lose(im->t, GW_LOSS_TRUNCATED, 1, r.first_damage);
+    im->bytes_done += (int64_t)r.size;
+    gw_reader_close(&r);
+    return 0;
+}
+
+/* --- the folder --------------------------------------------------------------------------------------------------------- */
+
+static int by_name(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
+
+/* The CUDA files in order of name (pid, then time of start). Their number; the caller frees. */
+static size_t list(const char *folder, char **names, int64_t *bytes)
+{
+    DIR *d = opendir(folder);
+    size_t n = 0;
+    for (struct dirent *e; d && (e = readdir(d));) {
+        char path[PATH_MAX + 300];
+        struct stat st;
+        size_t len = strlen(e->d_name);
+        if (strncmp(e->d_name, "cuda-", 5) != 0 || len < 9 || strcmp(e->d_name + len - 4, ".gwr") != 0 || n == GW_RECORD_MAX_FILES)
+            continue;
+        snprintf(path, sizeof path, "%s/%s", folder, e->d_name);
+        if (stat(path, &st) == 0)
+            *bytes += st.st_size;
+        if ((names[n] = strdup(path)))
+            n++;
+    }
+    if (d)
+        closedir(d);
+    qsort(names, n, sizeof *names, by_name);
+    return n;
+}
+
+static int read_folder(struct gw_record_import *im, struct gw_error *err)
+{
+    char path[PATH_MAX + 32];
+    char **names = calloc(GW_RECORD_MAX_FILES, sizeof *names);
+    int rc = GW_ENOMEM;
+    if (!names)
+        return gw_error_set(err, GW_ENOMEM, im->folder, -1, "", "out of memory");
+    size_t n = list(im->folder, names, &im->bytes_total);
+    snprintf(path, sizeof path, "%s/" GW_REC_META, im->folder);
+    rc = read_host(im, path, err);
+    for (size_t i = 0; rc == 0 && i < n; i++) {
+        struct gw_error one;
+        memset(&one, 0, sizeof one);
+        if (!im->stopped && gw_record_read_cuda(im, names[i], &one) < 0)
+            gw_trace_lose(im->t, GW_LOSS_DAMAGED, 1, 0); /* one process's file is lost, the others count */
+    }
+    for (size_t i = 0; i < n; i++)
+        free(names[i]);
+    free(names);
+    return rc;
+}
+
+static int read_record(struct gw_trace *t, const char *path, const struct gw_import_options *o, struct gw_error *err)
+{
+    struct gw_record_import im;
+    char folder[PATH_MAX];
+    struct stat st;
+    memset(&im, 0, sizeof im);
+    im.t = t;
+    im.o = o;
+    snprintf(folder, sizeof folder, "%s", path);
+    if (stat(path, &st) == 0 && !S_ISDIR(st.st_mode)) { /* one file of the record stands for all of it */
+        char *slash = strrchr(folder, '/');
+        if (slash)
+            *slash = 0;
+        else
+            strcpy(folder, ".");
+    }
+    im.folder = folder;
+    int rc = read_folder(&im, err);
+    if (rc < 0)
+        return rc;
+    struct gw_source *s = gw_trace_source(t, path, "record");
+    if (s) {
+        s->bytes = im.bytes_done;
+        s->text_bytes = im.bytes_done;
+        s->events = (int64_t)gw_trace_count(t);
+    }
+    t->facts.profiler = "gpuwhy run";
+    t->facts.base_ns = im.base_ns;
+    t->facts.clock_error_ns = im.clock_error_ns;
+    return 0;
+}
+
+const struct gw_importer gw_importer_record = {
+    .name = "record", .title = "folder written by gpuwhy run", .sniff = sniff, .read = read_record};

@@ -1,0 +1,20 @@
+/*
+ * record_importer.h - the importer of gpuwhy's own records (src/record/record.h), for the table in importers.c.
+ *
+ * A record is a folder, so gw_import_file() asks gw_record_is_folder() before it opens anything; a single *.gwr file of a
+ * record is recognised by its first bytes. Time zero of the trace is the start of the recording.
+ *
+ * GPU work was recorded in windows: idle time between two windows was not idle, it was not looked at. The trace holds one
+ * window of each process, the last of the longest ones, and counts WINDOW_ONLY for the rest.
+ */
+#ifndef GW_RECORD_IMPORTER_H
+#define GW_RECORD_IMPORTER_H
+
+#include "import/importer.h"
+
+extern const struct gw_importer gw_importer_record;
+
+/* 1 when `path` is a folder with a record in it. */
+int gw_record_is_folder(const char *path);
+
+#endif

@@ -281,6 +281,16 @@ class TestOutput(Case):
         self.assertEqual(p.out.count("\nTrust"), 1)
         self.assertIn("missing", p.err)
 
+    def test_standard_input(self):
+        want = json.loads(run("read", SMALL, "--json", "-").out)["devices"]
+        for source in (SMALL, None):  # a file, and a pipe
+            with open(SMALL, "rb") as f:
+                pipe = {"stdin": f} if source else {"input": f.read()}
+                p = subprocess.run([GPUWHY, "read", "-", "--json", "-"], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                   timeout=60, **pipe)
+            self.assertEqual((p.returncode, p.stderr), (OK, b""))
+            self.assertEqual(json.loads(p.stdout)["devices"], want)
+
     def test_file_name_that_looks_like_an_option(self):
         shutil.copy(SMALL, self.path("--all"))
         self.assertEqual(run("read", "--", "--all", cwd=self.dir).returncode, OK)

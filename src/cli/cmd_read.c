@@ -66,7 +66,7 @@ static const struct argp_child children[] = {
 const struct argp gw_argp_read = {
     NULL, parse, N_("FILE..."),
     N_("Reads recordings of a job and says what its GPU was waiting for, what is to blame, what the fix is worth and "
-       "how to check it. Files may be compressed. Several files are diagnosed one after the other.\v"
+       "how to check it. Files may be compressed; '-' is standard input. Several files are diagnosed one after the other.\v"
        "Examples:\n"
        "  gpuwhy read trace.json.gz\n"
        "  gpuwhy read --json report.json trace.json.gz\n"
@@ -85,7 +85,8 @@ int gw_cmd_read(int argc, char **argv)
             gw_clean_copy(name, sizeof name, a.files[i], gw_cli_unicode());
             printf("%s== %s\n\n", i ? "\n" : "", name);
         }
-        int s = gw_cli_diagnose(a.files[i], &a.cli);
+        const char *path = strcmp(a.files[i], "-") == 0 ? "/dev/stdin" : a.files[i];
+        int s = gw_cli_diagnose(path, &a.cli);
         status = s > status ? s : status;
     }
     return status;

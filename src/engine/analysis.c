@@ -110,7 +110,8 @@ struct gw_analysis *gw_analyse(const struct gw_trace *t, struct gw_arena *arena)
         return an;
     if (gw_steps_find(an) < 0)
         return NULL;
-    for (size_t i = 0; i < an->ndev; i++) {
+    for (size_t k = 0; k < an->ndev; k++) {
+        size_t i = (an->main + 1 + k) % an->ndev; /* the main device last: its correction for the profiler stays */
         count_host_events(an, an->dev + i);
         if (gw_host_line(an, an->dev + i) < 0 || gw_blame(an, an->dev + i) < 0)
             return NULL;

@@ -107,6 +107,9 @@ struct gw_analysis {
     const struct gw_phase *phases; /* of the main device, inside the steady window */
     size_t nphases;
     int64_t median_step;     /* ns over all complete steps, -1 unknown */
+    /* Dispatch in a run without the profiler as a share of the recorded dispatch; 1 = no correction. `low` is the other
+     * end of what was measured. Of the main device's process. */
+    double dispatch_likely, dispatch_low;
 };
 
 /* helpers for layers */

@@ -18,6 +18,8 @@
 #define GW_QUEUE_FULL_MIN_NS 30000
 /* Reads below this are values (loss, counts, flags); above, results. */
 #define GW_VALUE_BYTES 65536
+/* A pageable copy's call returns this long before the copy's end at most (3-6 us on an H200 machine). */
+#define GW_STAGING_NS 20000
 #define GW_LANES_MAX 64
 
 enum { LBL_VAGUE = GW_HOST_QUEUE_FULL + 1 };
@@ -76,15 +78,21 @@ static int is_value_read(const struct gw_event *copy)
     return !(copy->flags & GW_EV_HAS_ARG0) || copy->arg0 < GW_VALUE_BYTES;
 }
 
-/* The copy a blocking copy call started, when the call did not return before it was done. */
+/* The copy a blocking copy call started, when the call did not return before it was done. A copy of some size from or to
+ * pageable memory blocks by its nature: the call returns when the last piece has been staged, a few us before the copy
+ * itself ends. */
 static const struct gw_event *blocking_copy(const struct gw_analysis *an, const struct gw_event *call)
 {
     if (call->link == GW_NONE)
         return NULL;
     const struct gw_event *op = gw_ev(an, call->link);
-    if (op->kind != GW_KIND_COPY || call->end + 1000 < op->end || call->end - call->start < 5000)
+    enum gw_mem src = gw_copy_src(op->sub), dst = gw_copy_dst(op->sub);
+    if (op->kind != GW_KIND_COPY || (!gw_mem_is_host(src) && !gw_mem_is_host(dst)))
         return NULL;
-    return gw_mem_is_host(gw_copy_src(op->sub)) || gw_mem_is_host(gw_copy_dst(op->sub)) ? op : NULL;
+    int staged = (src == GW_MEM_PAGEABLE || dst == GW_MEM_PAGEABLE) && !is_value_read(op);
+    if (staged ? call->end + GW_STAGING_NS < op->end : call->end < op->end || call->end - call->start < 5000)
+        return NULL;
+    return op;
 }
 
 static unsigned label_api(const struct gw_hl *h, const struct gw_event *e)
@@ -113,6 +121,26 @@ static unsigned label_api(const struct gw_hl *h, const struct gw_event *e)
     return GW_CAUSE_LAUNCH;
 }
 
+/* The operator's own code between a device allocation and its next call is the allocator's work on the new segment. */
+static int after_alloc(const struct gw_hl *h, uint32_t leaf)
+{
+    const struct gw_event *e = gw_ev(h->an, leaf);
+    if (e->kind != GW_KIND_OP)
+        return 0;
+    const struct gw_cursor *c = NULL;
+    for (size_t i = 0; i < h->lanes && !c; i++)
+        if (h->cur[i].leaf == leaf)
+            c = h->cur + i;
+    for (size_t k = c ? c->next : 0, tries = 0; k-- > 0 && tries < 4; tries++) {
+        const struct gw_event *p = gw_ev(h->an, c->lane->order[k]);
+        if (p->kind != GW_KIND_API)
+            continue;
+        enum gw_api api = (enum gw_api)h->an->names[p->name].api;
+        return api == GW_API_ALLOC || api == GW_API_FREE;
+    }
+    return 0;
+}
+
 static unsigned label_of(const struct gw_hl *h, uint32_t leaf)
 {
     if (leaf == GW_NONE)
@@ -127,8 +155,15 @@ static unsigned label_of(const struct gw_hl *h, uint32_t leaf)
         return GW_CAUSE_CHECKPOINT;
     if (ctx & GW_CTX_COMPILE)
         return GW_CAUSE_COMPILE;
-    if (e->kind == GW_KIND_API)
-        return label_api(h, e);
+    if (e->kind == GW_KIND_API) {
+        unsigned label = label_api(h, e);
+        /* reading a value costs its dispatch as well as its wait */
+        return (ctx & GW_CTX_SYNC_OP) && (label == GW_CAUSE_LAUNCH || label == GW_HOST_QUEUE_FULL) ? GW_CAUSE_HOST_SYNC : label;
+    }
+    if ((ctx & GW_CTX_SYNC_OP) && e->kind == GW_KIND_OP)
+        return GW_CAUSE_HOST_SYNC;
+    if (after_alloc(h, leaf))
+        return GW_CAUSE_ALLOCATOR;
     if (e->kind == GW_KIND_OSRT)
         return LBL_VAGUE;
     if (ctx & GW_CTX_HOST_COMM)
@@ -225,6 +260,15 @@ static const struct gw_event *copy_before(const struct gw_analysis *an, uint32_t
             return NULL;
     }
     return NULL;
+}
+
+/* Calls that wait, as against the dispatch around a read. */
+static int blocks(const struct gw_analysis *an, uint32_t leaf)
+{
+    const struct gw_event *e = gw_ev(an, leaf);
+    enum gw_api api = e->kind == GW_KIND_API ? (enum gw_api)an->names[e->name].api : GW_API_OTHER;
+    return api == GW_API_SYNC_STREAM || api == GW_API_SYNC_DEVICE || api == GW_API_SYNC_EVENT ||
+           ((api == GW_API_COPY || api == GW_API_COPY_ASYNC) && blocking_copy(an, e));
 }
 
 static void note_block(struct gw_hl *h, uint32_t call, unsigned kind)
@@ -365,7 +409,7 @@ static void sweep(struct gw_hl *h, int64_t w0, int64_t w1)
                 leaf = h->cur[i].leaf;
             }
         }
-        if (label == GW_CAUSE_HOST_SYNC || label == GW_CAUSE_BLOCKING_COPY) {
+        if ((label == GW_CAUSE_HOST_SYNC || label == GW_CAUSE_BLOCKING_COPY) && blocks(h->an, leaf)) {
             note_block(h, leaf, label);
             const struct gw_block *b = (const struct gw_block *)h->blocks.data + h->blocks.len - 1;
             if (h->blocks.len && b->call == leaf)
@@ -399,6 +443,56 @@ static int64_t median_launch(const struct gw_hl *h)
     return 5000;
 }
 
+/* ---- values computed only to be read ---- */
+
+static int small_reduction(const struct gw_analysis *an, uint32_t call)
+{
+    const struct gw_event *op = gw_ev(an, call)->link == GW_NONE ? NULL : gw_ev(an, gw_ev(an, call)->link);
+    if (!op || op->kind == GW_KIND_SET)
+        return op != NULL;
+    return op->kind == GW_KIND_KERNEL && an->names[op->name].kclass == GW_K_REDUCE && op->end - op->start < 20000;
+}
+
+/* The operator right before a read, when all it does is a small reduction (norm, max, sum): logging, most likely, goes
+ * away with the read. */
+static void mark_feeds(struct gw_analysis *an, const struct gw_block *b)
+{
+    uint32_t *ctx = (uint32_t *)(uintptr_t)an->ctx;
+    uint32_t top = b->call;
+    while (gw_ev(an, top)->up != GW_NONE && gw_ev(an, gw_ev(an, top)->up)->kind == GW_KIND_OP)
+        top = gw_ev(an, top)->up;
+    const struct gw_lane *lane = gw_trace_lane(an->t, gw_ev(an, top)->lane);
+    size_t lo = 0, hi = lane->count;
+    while (lo < hi) {
+        size_t mid = lo + (hi - lo) / 2;
+        if (gw_ev(an, lane->order[mid])->start < gw_ev(an, top)->start)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    uint32_t op = GW_NONE; /* outermost operator that ended last before the read */
+    for (size_t k = lo, tries = 0; k-- > 0 && tries < 64; tries++) {
+        const struct gw_event *e = gw_ev(an, lane->order[k]);
+        if (e->kind != GW_KIND_OP || e->end > gw_ev(an, top)->start)
+            continue;
+        if (op != GW_NONE && e->end < gw_ev(an, op)->start)
+            break;
+        op = lane->order[k];
+    }
+    if (op == GW_NONE || !(ctx[op] & GW_CTX_LAUNCHES))
+        return;
+    for (int pass = 0; pass < 2; pass++)
+        for (size_t k = lo; k-- > 0 && gw_ev(an, lane->order[k])->start >= gw_ev(an, op)->start;) {
+            uint32_t c = lane->order[k];
+            if (gw_ev(an, c)->kind != GW_KIND_API || gw_ev(an, c)->link == GW_NONE || gw_ev(an, c)->end > gw_ev(an, op)->end)
+                continue;
+            if (pass == 0 && !small_reduction(an, c))
+                return;
+            if (pass == 1)
+                ctx[c] |= GW_CTX_FEEDS_READ;
+        }
+}
+
 int gw_host_line(struct gw_analysis *an, struct gw_dev *dev)
 {
     struct gw_hl h = {.an = an, .dev = dev, .v_leaf = GW_NONE};
@@ -427,6 +521,9 @@ int gw_host_line(struct gw_analysis *an, struct gw_dev *dev)
     dev->nruns = h.runs.len;
     dev->blocks = blocks;
     dev->nblocks = h.blocks.len;
+    for (size_t i = 0; i < h.blocks.len; i++)
+        if (blocks[i].kind == GW_CAUSE_HOST_SYNC && (an->ctx[blocks[i].call] & GW_CTX_SYNC_OP))
+            mark_feeds(an, blocks + i);
     rc = GW_OK;
 out:
     free(h.calls);

@@ -90,8 +90,34 @@ static int belongs(unsigned cause, unsigned phase)
            cause == phase;
 }
 
+/* A checkpoint is one activity from its first wait to its last: the dispatch in between is its own too. */
+static void relabel_span(struct gw_analysis *an, struct gw_dev *d, const struct gw_phase *ph)
+{
+    struct gw_piece *pieces = (struct gw_piece *)(uintptr_t)d->pieces;
+    struct gw_run *runs = (struct gw_run *)(uintptr_t)d->runs;
+    uint32_t *ctx = (uint32_t *)(uintptr_t)an->ctx;
+    int64_t from = INT64_MAX, to = INT64_MIN;
+    for (size_t i = 0; i < d->nruns; i++)
+        if (runs[i].label == ph->cause && runs[i].end > ph->start && runs[i].start < ph->end) {
+            from = runs[i].start < from ? runs[i].start : from;
+            to = runs[i].end > to ? runs[i].end : to;
+        }
+    for (size_t i = 0; i < d->nruns; i++)
+        if (runs[i].start >= from && runs[i].end <= to && runs[i].label == GW_CAUSE_LAUNCH)
+            runs[i].label = ph->cause;
+    for (size_t i = 0; i < d->nops; i++) {
+        uint32_t call = gw_ev(an, d->ops[i])->link;
+        if (call != GW_NONE && gw_ev(an, call)->start >= from && gw_ev(an, call)->end <= to)
+            ctx[call] |= GW_CTX_CHECKPOINT;
+    }
+    for (size_t g = 0; g < d->ngaps; g++)
+        for (uint32_t k = 0; d->gaps[g].start >= from && d->gaps[g].end <= to && k < d->gaps[g].pieces; k++)
+            if (pieces[d->gaps[g].first_piece + k].cause == GW_CAUSE_LAUNCH)
+                pieces[d->gaps[g].first_piece + k].cause = ph->cause;
+}
+
 /* Pieces and host runs inside the phase that belong to it take its cause. */
-static void relabel(struct gw_dev *d, const struct gw_phase *ph)
+static void relabel(struct gw_analysis *an, struct gw_dev *d, const struct gw_phase *ph)
 {
     struct gw_piece *pieces = (struct gw_piece *)(uintptr_t)d->pieces;
     struct gw_run *runs = (struct gw_run *)(uintptr_t)d->runs;
@@ -107,6 +133,8 @@ static void relabel(struct gw_dev *d, const struct gw_phase *ph)
     for (size_t i = 0; i < d->nruns; i++)
         if (runs[i].end > ph->start && runs[i].start < ph->end && belongs(runs[i].label, ph->cause))
             runs[i].label = ph->cause;
+    if (ph->cause == GW_CAUSE_CHECKPOINT)
+        relabel_span(an, d, ph);
 }
 
 int gw_phases(struct gw_analysis *an, struct gw_dev *d)
@@ -138,7 +166,7 @@ int gw_phases(struct gw_analysis *an, struct gw_dev *d)
         ph[an->nphases] = (struct gw_phase){.start = an->steps.bound[i], .end = an->steps.bound[i + 1], .step = i,
                                             .cause = what, .to_host = s[i].to_host, .excess = s[i].dur - median,
                                             .guessed = guessed};
-        relabel(d, ph + an->nphases++);
+        relabel(an, d, ph + an->nphases++);
     }
     an->phases = ph;
     free(s);

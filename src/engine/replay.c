@@ -400,13 +400,15 @@ int64_t gw_replay_run(const struct gw_replay *r, const struct gw_whatif *w)
         double own = (double)it->own * w->host_scale * (it->ctx & w->ctx ? w->ctx_host_scale : 1.0);
         for (uint32_t k = 0; k < it->ops; k++) {
             const struct gw_rop *o = r->op + it->op + k;
+            size_t j = it->op + k;
+            double f = w->op_scale ? (double)w->op_scale[j] : 1.0;
+            double gap = f < 1 && o->gap > 0 ? (double)o->gap * f : (double)o->gap; /* fused away: so is its gap */
             double at = o->lat > INT64_MIN / 8 ? start + (double)o->lat : 0;
-            if (o->pred != GW_NONE && end[o->pred] + (double)o->gap > at)
-                at = end[o->pred] + (double)o->gap;
+            if (o->pred != GW_NONE && end[o->pred] + gap > at)
+                at = end[o->pred] + gap;
             if (o->dep != GW_NONE && end[o->dep] + (double)o->dep_gap > at)
                 at = end[o->dep] + (double)o->dep_gap;
-            size_t j = it->op + k;
-            end[j] = at + (double)o->dur * (w->op_scale ? (double)w->op_scale[j] : 1.0);
+            end[j] = at + (double)o->dur * f;
             if (j == r->first_op)
                 first = at;
             if (j == r->last_op)

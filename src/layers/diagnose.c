@@ -54,18 +54,6 @@ static void find_link(struct gw_diag *d)
         }
 }
 
-static void find_profiler_cost(struct gw_diag *d)
-{
-    d->scale_likely = d->scale_low = 1;
-    double dispatch = (double)d->dev->host_ns[GW_CAUSE_LAUNCH];
-    const char *who = d->an->t->facts.profiler;
-    if (!who || strcmp(who, "torch.profiler") || dispatch <= 0)
-        return;
-    double n = (double)d->dev->host_events;
-    d->scale_likely = fmax(0.5, 1 - n * GW_LIM_PROFILER_NS / dispatch);
-    d->scale_low = fmax(0.4, 1 - n * GW_LIM_PROFILER_NS_MAX / dispatch);
-}
-
 static void find_kernels(struct gw_diag *d)
 {
     for (size_t i = 0; i < d->dev->nops; i++) {
@@ -89,7 +77,8 @@ static void prepare(struct gw_diag *d, const struct gw_analysis *an)
     d->steps = n ? (double)n : 1;
     d->busy = d->wall > 0 ? 1 - (double)d->dev->steady.idle / (double)d->wall : 0;
     find_link(d);
-    find_profiler_cost(d);
+    d->scale_likely = an->dispatch_likely;
+    d->scale_low = an->dispatch_low;
     find_kernels(d);
 }
 
@@ -135,9 +124,29 @@ static int worth_printing(const struct gw_draft *f)
     return f->f.gain.likely >= 1.01 || f->id == GW_F_BY_NATURE || f->id == GW_F_TOO_LITTLE || f->id == GW_F_WARMUP_ONLY;
 }
 
+/* Slow dispatch is what remains when the host never waits. A specific, cheaper fix goes first unless dispatch is worth
+ * more than twice as much: the host is also slower because of it. */
+static void residual_last(struct gw_diag *d)
+{
+    for (size_t i = 0; i < d->drafts; i++) {
+        struct gw_draft *f = d->draft[i];
+        if (f->id != GW_F_LAUNCH_BOUND && f->id != GW_F_BATCH_SMALL)
+            continue;
+        for (size_t k = i + 1; k < d->drafts; k++) {
+            struct gw_draft *g = d->draft[k];
+            int residual = g->id == GW_F_LAUNCH_BOUND || g->id == GW_F_BATCH_SMALL;
+            if (residual || g->f.gain.likely < 1.1 || (g->f.gain.likely - 1) * 2 < f->f.gain.likely - 1)
+                continue;
+            memmove(d->draft + i + 1, d->draft + i, (k - i) * sizeof *d->draft);
+            d->draft[i++] = g;
+        }
+    }
+}
+
 static void rank(struct gw_diag *d, struct gw_report *r)
 {
     qsort(d->draft, d->drafts, sizeof *d->draft, by_gain);
+    residual_last(d);
     struct gw_finding *out = gw_arena_calloc(d->arena, d->drafts, sizeof *out);
     size_t n = 0;
     for (size_t i = 0; i < d->drafts; i++) {

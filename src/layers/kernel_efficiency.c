@@ -27,10 +27,15 @@ int gw_find_host_sync(struct gw_diag *d)
         return GW_SILENT;
     }
     struct gw_draft *f = gw_diag_add(d, GW_F_HOST_SYNC, lost);
-    struct gw_whatif w = GW_WHATIF_NONE;
-    w.remove = 1u << GW_CAUSE_HOST_SYNC;
-    w.drop_wait = 1u << GW_CAUSE_HOST_SYNC;
-    gw_diag_gain(d, f, &w, &w, &w);
+    struct gw_whatif low = GW_WHATIF_NONE, likely, high;
+    low.drop_wait = 1u << GW_CAUSE_HOST_SYNC; /* cautious: only the waits go */
+    likely = low;
+    likely.remove = 1u << GW_CAUSE_HOST_SYNC; /* the reading operators go too */
+    likely.ctx = GW_CTX_SYNC_OP;
+    likely.ctx_host_scale = 0;
+    high = likely;
+    high.ctx |= GW_CTX_FEEDS_READ; /* and what only computes the value that is read */
+    gw_diag_gain(d, f, &low, &likely, &high);
     f->f.confidence = drained * 2 >= n ? GW_CONF_HIGH : GW_CONF_MEDIUM;
     gw_diag_seen(d, f, (double)n / d->steps, "count", "API calls", _("%.3g blocking reads or waits a step; the queue is empty after %.3g of them, %s of idle time each"),
                  (double)n / d->steps, (double)drained / d->steps, gw_diag_time_text(d, drained ? (double)after / (double)drained : 0));
@@ -278,29 +283,43 @@ static uint32_t conv_op(const struct gw_diag *d, uint32_t call)
     return GW_NONE;
 }
 
+/* Counts the different matrix kernels seen. */
+static void note_matrix(const struct gw_diag *d, const struct gw_event *e, uint32_t tried[64], size_t *n)
+{
+    unsigned k = e->kind == GW_KIND_KERNEL ? d->an->names[e->name].kclass : GW_K_OTHER;
+    if (k != GW_K_CONV && k != GW_K_CONV_FP32 && k != GW_K_GEMM && k != GW_K_GEMM_FP32)
+        return;
+    for (size_t i = 0; i < *n; i++)
+        if (tried[i] == e->name)
+            return;
+    if (*n < 64)
+        tried[(*n)++] = e->name;
+}
+
 int gw_find_autotune(struct gw_diag *d)
 {
-    int64_t bursts = 0, ns = 0, kernels = 0;
-    uint32_t cur = GW_NONE;
-    int64_t in = 0, from = 0, to = 0;
+    int64_t bursts = 0, ns = 0, kernels = 0, from = 0, to = 0;
+    uint32_t cur = GW_NONE, tried[64];
+    size_t in = 0;
     struct gw_places *p = gw_places_new(d);
     for (size_t i = 0; i <= d->dev->nops; i++) {
         const struct gw_event *e = i < d->dev->nops ? gw_ev(d->an, d->dev->ops[i]) : NULL;
         uint32_t op = e && e->link != GW_NONE && gw_diag_in(d, e) ? conv_op(d, e->link) : GW_NONE;
         if (op == cur && op != GW_NONE && e) {
-            unsigned k = d->an->names[e->name].kclass;
-            in += k == GW_K_CONV || k == GW_K_CONV_FP32 || k == GW_K_GEMM || k == GW_K_GEMM_FP32;
+            note_matrix(d, e, tried, &in);
             to = e->end;
             continue;
         }
-        if (cur != GW_NONE && in >= GW_LIM_AUTOTUNE_KERNELS) {
+        if (cur != GW_NONE && (double)in >= GW_LIM_AUTOTUNE_KERNELS) {
             bursts++;
-            kernels += in;
+            kernels += (int64_t)in;
             ns += to - from;
             gw_places_add(p, cur, to - from);
         }
         cur = op;
-        in = 1;
+        in = 0;
+        if (e)
+            note_matrix(d, e, tried, &in);
         from = e ? e->start : 0;
         to = e ? e->end : 0;
     }

@@ -65,6 +65,11 @@ static struct gw_draft *phase_finding(struct gw_diag *d, enum gw_finding_id id, 
     low.op_scale = without_phase_copies(d, cause, 0.5f);
     gone.remove = 1u << cause;
     gone.op_scale = without_phase_copies(d, cause, 0.0f);
+    if (cause == GW_CAUSE_CHECKPOINT) {
+        low.ctx = gone.ctx = GW_CTX_CHECKPOINT;
+        low.ctx_host_scale = 0.5;
+        gone.ctx_host_scale = 0;
+    }
     gone.drop_wait = cause == GW_CAUSE_CHECKPOINT ? 1u << GW_CAUSE_BLOCKING_COPY : 0;
     gw_diag_gain(d, f, &low, &gone, &gone);
     f->f.confidence = guessed ? GW_CONF_MEDIUM : GW_CONF_HIGH;

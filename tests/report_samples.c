@@ -47,46 +47,46 @@ static const struct gw_where sync_where[] = {{"", 0, "aten::item under aten::nor
 static const struct gw_fix sync_fix[] = {
     {"keep the value on the GPU and read it every 50 steps: `if step % 50 == 0: log(loss.item())`",
      "gpuwhy diff before.json after.json", ""}};
-static const struct gw_evidence launch_against[] = {{"kernels are long, 120 \xc2\xb5s on average", 120000, "ns", "kernels"}};
-static const struct gw_fix launch_fix[] = {
-    {"compile the model:\n    model = torch.compile(model)", "the share of launch-bound in idle", "compiling takes minutes"}};
-static const struct gw_finding sync_findings[] = {
-    {.id = "host-sync",
-     .layer = "kernel_efficiency",
-     .phrase = "the code keeps asking the GPU for values and waits",
-     .rank = 1,
-     .lost_ns = 41656789,
-     .share_of_wall = 0.381,
-     .share_of_idle = 0.876,
-     .now_step_ns = 13600000,
-     .then_low_ns = 8800000,
-     .then_high_ns = 9800000,
-     .gain = {1.39, 1.47, 1.54},
-     .confidence = GW_CONF_HIGH,
-     .evidence = sync_seen,
-     .evidence_count = COUNT(sync_seen),
-     .where = sync_where,
-     .where_count = COUNT(sync_where),
-     .fix = sync_fix,
-     .fix_count = COUNT(sync_fix)},
-    {.id = "launch-bound",
-     .layer = "kernel_efficiency",
-     .phrase = "the host issues work more slowly than the GPU does it",
-     .rank = 2,
-     .lost_ns = 5357696,
-     .share_of_wall = 0.049,
-     .share_of_idle = 0.113,
-     .now_step_ns = -1,
-     .then_low_ns = -1,
-     .then_high_ns = -1,
-     .gain = {NAN, NAN, NAN},
-     .confidence = GW_CONF_LOW,
-     .evidence = sync_seen,
-     .evidence_count = 1,
-     .against = launch_against,
-     .against_count = 1,
-     .fix = launch_fix,
-     .fix_count = 1}};
+static const struct gw_evidence launch_against[] = {
+    {"kernels are long, 120 \xc2\xb5s on average", 120000, "ns", "kernels"}};
+static const struct gw_fix launch_fix[] = {{"compile the model:\n    model = torch.compile(model)",
+                                            "the share of launch-bound in idle", "compiling takes minutes"}};
+static const struct gw_finding sync_findings[] = {{.id = "host-sync",
+                                                   .layer = "kernel_efficiency",
+                                                   .phrase = "the code keeps asking the GPU for values and waits",
+                                                   .rank = 1,
+                                                   .lost_ns = 41656789,
+                                                   .share_of_wall = 0.381,
+                                                   .share_of_idle = 0.876,
+                                                   .now_step_ns = 13600000,
+                                                   .then_low_ns = 8800000,
+                                                   .then_high_ns = 9800000,
+                                                   .gain = {1.39, 1.47, 1.54},
+                                                   .confidence = GW_CONF_HIGH,
+                                                   .evidence = sync_seen,
+                                                   .evidence_count = COUNT(sync_seen),
+                                                   .where = sync_where,
+                                                   .where_count = COUNT(sync_where),
+                                                   .fix = sync_fix,
+                                                   .fix_count = COUNT(sync_fix)},
+                                                  {.id = "launch-bound",
+                                                   .layer = "kernel_efficiency",
+                                                   .phrase = "the host issues work more slowly than the GPU does it",
+                                                   .rank = 2,
+                                                   .lost_ns = 5357696,
+                                                   .share_of_wall = 0.049,
+                                                   .share_of_idle = 0.113,
+                                                   .now_step_ns = -1,
+                                                   .then_low_ns = -1,
+                                                   .then_high_ns = -1,
+                                                   .gain = {NAN, NAN, NAN},
+                                                   .confidence = GW_CONF_LOW,
+                                                   .evidence = sync_seen,
+                                                   .evidence_count = 1,
+                                                   .against = launch_against,
+                                                   .against_count = 1,
+                                                   .fix = launch_fix,
+                                                   .fix_count = 1}};
 static const struct gw_not_evaluated sync_not[] = {
     {"memory-bandwidth-bound", "hardware counters: gpuwhy run, or an ncu CSV"},
     {"slow-storage", "a live recording: gpuwhy run"},
@@ -105,12 +105,14 @@ static struct gw_report host_sync(void)
     r.sources = &source, r.source_count = 1, r.ranks = 1;
     r.framework = "PyTorch 2.11", r.profiler = "torch.profiler";
     r.devices = &sync_device, r.device_count = 1;
-    r.steps = (struct gw_report_steps){8, 7, 16400000, 16500000, 16900000, 16100000, "annotation", "ProfilerStep#", 0.0};
+    r.steps =
+        (struct gw_report_steps){8, 7, 16400000, 16500000, 16900000, 16100000, "annotation", "ProfilerStep#", 0.0};
     r.replay_error = 0.012, r.profiler_slowdown = 1.21;
     r.verdict.finding = "host-sync", r.verdict.layer = "kernel_efficiency";
     r.verdict.sentence = "Your GPU waits 44 % of the time. Main cause: the code keeps asking the GPU for values and "
                          "waits (host-sync). Removing it should bring a step from 13.6 ms to 8.8\xe2\x80\x93"
-                         "9.8 ms (1.4\xe2\x80\x93" "1.5\xc3\x97).";
+                         "9.8 ms (1.4\xe2\x80\x93"
+                         "1.5\xc3\x97).";
     r.findings = sync_findings, r.finding_count = COUNT(sync_findings);
     r.not_evaluated = sync_not, r.not_evaluated_count = COUNT(sync_not);
     r.trust.losses = sync_losses, r.trust.loss_count = 1, r.trust.notes = sync_notes, r.trust.note_count = 1;
@@ -118,15 +120,14 @@ static struct gw_report host_sync(void)
 }
 
 static const struct gw_cause_total fine_causes[] = {{GW_CAUSE_KERNEL_GAP, 1 * MS, 900}};
-static const struct gw_report_device fine_device = {
-    .id = 0,
-    .name = "NVIDIA H200",
-    .whole = {0, 100 * MS, 100 * MS, 99 * MS, 0, 0, 1 * MS, 0, 0, 900},
-    .steady = {0, 100 * MS, 100 * MS, 99 * MS, 0, 0, 1 * MS, 0, 0, 900},
-    .idle_by_cause = fine_causes,
-    .cause_count = 1,
-    .whole_by_cause = fine_causes,
-    .whole_cause_count = 1};
+static const struct gw_report_device fine_device = {.id = 0,
+                                                    .name = "NVIDIA H200",
+                                                    .whole = {0, 100 * MS, 100 * MS, 99 * MS, 0, 0, 1 * MS, 0, 0, 900},
+                                                    .steady = {0, 100 * MS, 100 * MS, 99 * MS, 0, 0, 1 * MS, 0, 0, 900},
+                                                    .idle_by_cause = fine_causes,
+                                                    .cause_count = 1,
+                                                    .whole_by_cause = fine_causes,
+                                                    .whole_cause_count = 1};
 
 static struct gw_report fine(void)
 {
@@ -152,7 +153,8 @@ static struct gw_report no_gpu(void)
     return r;
 }
 
-static const struct gw_cause_total rank_causes[] = {{GW_CAUSE_DATA_WAIT, 30 * MS, 8}, {GW_CAUSE_UNEXPLAINED, 4 * MS, 70}};
+static const struct gw_cause_total rank_causes[] = {{GW_CAUSE_DATA_WAIT, 30 * MS, 8},
+                                                    {GW_CAUSE_UNEXPLAINED, 4 * MS, 70}};
 static struct gw_report_device ranks[20];
 
 static struct gw_report devices(size_t n)
@@ -182,24 +184,37 @@ static struct gw_report many_devices(void) { return devices(20); }
 
 /* Names as an attacker, a C++ compiler and a broken writer would choose them. */
 #define ESC "\033[31mred\033]0;title\007"
-static const struct gw_evidence hostile_seen[] = {{ESC " </script><script>alert(1)</script> %s%n\r\nforged line", NAN, "1", ESC},
-                                                  {"bad bytes \xff\xfe \xc0\xaf \xed\xa0\x80 \xe2\x82", INFINITY, NULL, NULL}};
+static const struct gw_evidence hostile_seen[] = {
+    {ESC " </script><script>alert(1)</script> %s%n\r\nforged line", NAN, "1", ESC},
+    {"bad bytes \xff\xfe \xc0\xaf \xed\xa0\x80 \xe2\x82", INFINITY, NULL, NULL}};
 static const struct gw_where hostile_where[] = {
-    {"/home/\xe7\x94\xa8\xe6\x88\xb7/\xe8\xae\xad\xe7\xbb\x83/a very long folder name/that goes on and on/and on/train.py", 1234567,
+    {"/home/\xe7\x94\xa8\xe6\x88\xb7/\xe8\xae\xad\xe7\xbb\x83/a very long folder name/that goes on and on/and "
+     "on/train.py",
+     1234567,
      "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float>, std::array<char*, 3ul> >"
      "(int, at::native::CUDAFunctor_add<float>, std::array<char*, 3ul>)",
      0.5, 12345678},
     {"", 0,
-     "void cutlass::Kernel2<cutlass_80_wmma_tensorop_bf16_s161616gemm_bf16_16x16_128x2_tn_align8>(cutlass_80_wmma_tensorop_"
+     "void "
+     "cutlass::Kernel2<cutlass_80_wmma_tensorop_bf16_s161616gemm_bf16_16x16_128x2_tn_align8>(cutlass_80_wmma_tensorop_"
      "bf16_s161616gemm_bf16_16x16_128x2_tn_align8::Params)",
      NAN, -1},
-    {"", 0, "\xe5\x8d\xb7\xe7\xa7\xaf\xe5\xb1\x82\xe5\x89\x8d\xe5\x90\x91 \xe5\x8d\xb7\xe7\xa7\xaf\xe5\xb1\x82\xe5\x8f\x8d\xe5\x90\x91"
-     "\xe5\x8d\xb7\xe7\xa7\xaf\xe5\xb1\x82\xe5\x89\x8d\xe5\x90\x91\xe5\x8d\xb7\xe7\xa7\xaf\xe5\xb1\x82\xe5\x8f\x8d\xe5\x90\x91"
-     "\xe5\x8d\xb7\xe7\xa7\xaf\xe5\xb1\x82\xe5\x89\x8d\xe5\x90\x91\xe5\x8d\xb7\xe7\xa7\xaf\xe5\xb1\x82\xe5\x8f\x8d\xe5\x90\x91",
+    {"", 0,
+     "\xe5\x8d\xb7\xe7\xa7\xaf\xe5\xb1\x82\xe5\x89\x8d\xe5\x90\x91 "
+     "\xe5\x8d\xb7\xe7\xa7\xaf\xe5\xb1\x82\xe5\x8f\x8d\xe5\x90\x91"
+     "\xe5\x8d\xb7\xe7\xa7\xaf\xe5\xb1\x82\xe5\x89\x8d\xe5\x90\x91\xe5\x8d\xb7\xe7\xa7\xaf\xe5\xb1\x82\xe5\x8f\x8d\xe5"
+     "\x90\x91"
+     "\xe5\x8d\xb7\xe7\xa7\xaf\xe5\xb1\x82\xe5\x89\x8d\xe5\x90\x91\xe5\x8d\xb7\xe7\xa7\xaf\xe5\xb1\x82\xe5\x8f\x8d\xe5"
+     "\x90\x91",
      0.004, 1},
-    {"", 0, "right-to-left \xe2\x80\xae" "evil\xe2\x80\xac zero\xe2\x80\x8bwidth pile e\xcc\x81\xcc\x81\xcc\x81\xcc\x81 C1 \xc2\x9b" "31m", 0.0, 0}};
+    {"", 0,
+     "right-to-left \xe2\x80\xae"
+     "evil\xe2\x80\xac zero\xe2\x80\x8bwidth pile e\xcc\x81\xcc\x81\xcc\x81\xcc\x81 C1 \xc2\x9b"
+     "31m",
+     0.0, 0}};
 static const struct gw_fix hostile_fix[] = {
-    {"do `rm -rf / --no-preserve-root; echo a very long piece of code that cannot fit on one line of eighty columns` never",
+    {"do `rm -rf / --no-preserve-root; echo a very long piece of code that cannot fit on one line of eighty columns` "
+     "never",
      "averyveryverylongwordwithoutanyblankthatcannotfitononelineofeightycolumnsbutmustnotbelosteither", ESC}};
 static const struct gw_finding hostile_findings[] = {{.id = ESC,
                                                       .layer = "no-such-layer\033",
@@ -247,7 +262,8 @@ static struct gw_report many_findings(void)
     for (size_t i = 0; i < COUNT(f); i++) {
         f[i] = sync_findings[i % 2];
         f[i].rank = (int)i + 1;
-        f[i].gain = (struct gw_gain){1.0 + 0.5 / (double)(i + 1), 1.0 + 0.6 / (double)(i + 1), 1.0 + 12.0 / (double)(i + 1)};
+        f[i].gain =
+            (struct gw_gain){1.0 + 0.5 / (double)(i + 1), 1.0 + 0.6 / (double)(i + 1), 1.0 + 12.0 / (double)(i + 1)};
     }
     r.findings = f, r.finding_count = COUNT(f);
     return r;
@@ -256,9 +272,9 @@ static struct gw_report many_findings(void)
 static const struct {
     const char *name;
     struct gw_report (*make)(void);
-} samples[] = {{"host-sync", host_sync},       {"fine", fine},           {"no-gpu", no_gpu},
-               {"two-devices", two_devices},   {"many-devices", many_devices}, {"hostile", hostile},
-               {"unknown", unknown},           {"many-findings", many_findings}};
+} samples[] = {
+    {"host-sync", host_sync},       {"fine", fine},       {"no-gpu", no_gpu},   {"two-devices", two_devices},
+    {"many-devices", many_devices}, {"hostile", hostile}, {"unknown", unknown}, {"many-findings", many_findings}};
 
 static int render(const struct gw_report *r, int argc, char **argv)
 {

@@ -42,11 +42,15 @@ static void times(void **state)
 static void time_ranges(void **state)
 {
     (void)state;
-    assert_string_equal(gw_fmt_time_range(8800000, 9800000).s, "8.8\xe2\x80\x93" "9.8" NBSP "ms");
-    assert_string_equal(gw_fmt_time_range(9800000, 8800000).s, "8.8\xe2\x80\x93" "9.8" NBSP "ms");
+    assert_string_equal(gw_fmt_time_range(8800000, 9800000).s, "8.8\xe2\x80\x93"
+                                                               "9.8" NBSP "ms");
+    assert_string_equal(gw_fmt_time_range(9800000, 8800000).s, "8.8\xe2\x80\x93"
+                                                               "9.8" NBSP "ms");
     assert_string_equal(gw_fmt_time_range(8800000, 8810000).s, "8.8" NBSP "ms");
-    assert_string_equal(gw_fmt_time_range(500000, 136000000).s, "0\xe2\x80\x93" "136" NBSP "ms");
-    assert_string_equal(gw_fmt_time_range(12, 31).s, "12\xe2\x80\x93" "31" NBSP "ns");
+    assert_string_equal(gw_fmt_time_range(500000, 136000000).s, "0\xe2\x80\x93"
+                                                                "136" NBSP "ms");
+    assert_string_equal(gw_fmt_time_range(12, 31).s, "12\xe2\x80\x93"
+                                                     "31" NBSP "ns");
     assert_string_equal(gw_fmt_time_range(-1, 5).s, "n/a");
     assert_string_equal(gw_fmt_time_range(5, -1).s, "n/a");
 }
@@ -97,9 +101,12 @@ static void factors(void **state)
     assert_string_equal(gw_fmt_factor(1.034).s, "1.03\xc3\x97");
     assert_string_equal(gw_fmt_factor(12.9).s, "13\xc3\x97");
     assert_string_equal(gw_fmt_factor(NAN).s, "n/a");
-    assert_string_equal(gw_fmt_factor_range(1.39, 1.54).s, "1.4\xe2\x80\x93" "1.5\xc3\x97");
-    assert_string_equal(gw_fmt_factor_range(1.02, 1.06).s, "1.02\xe2\x80\x93" "1.06\xc3\x97");
-    assert_string_equal(gw_fmt_factor_range(1.17, 5).s, "1.17\xe2\x80\x93" "5.0\xc3\x97");
+    assert_string_equal(gw_fmt_factor_range(1.39, 1.54).s, "1.4\xe2\x80\x93"
+                                                           "1.5\xc3\x97");
+    assert_string_equal(gw_fmt_factor_range(1.02, 1.06).s, "1.02\xe2\x80\x93"
+                                                           "1.06\xc3\x97");
+    assert_string_equal(gw_fmt_factor_range(1.17, 5).s, "1.17\xe2\x80\x93"
+                                                        "5.0\xc3\x97");
     assert_string_equal(gw_fmt_factor_range(1.41, 1.42).s, "1.4\xc3\x97");
     assert_string_equal(gw_fmt_factor_range(NAN, 2).s, "n/a");
     assert_true(strlen(gw_fmt_factor_range(1e300, 1e308).s) < 47);
@@ -107,8 +114,8 @@ static void factors(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(times),  cmocka_unit_test(time_ranges),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(times),           cmocka_unit_test(time_ranges),
                                        cmocka_unit_test(bytes_and_rates), cmocka_unit_test(counts),
-                                       cmocka_unit_test(shares), cmocka_unit_test(factors)};
+                                       cmocka_unit_test(shares),          cmocka_unit_test(factors)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

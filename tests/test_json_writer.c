@@ -67,7 +67,10 @@ static void strings(void **state)
     string("\033[31m\x7f", "\"\\u001b[31m\\u007f\"");
     string("\xc2\x9b", "\"\\u009b\"");
     string("\xe5\x8d\xb7\xf0\x9f\x94\xa5", "\"\xe5\x8d\xb7\xf0\x9f\x94\xa5\"");
-    string("\xff" "a\xc0\xaf\xed\xa0\x80", "\"\xef\xbf\xbd" "a\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\"");
+    string("\xff"
+           "a\xc0\xaf\xed\xa0\x80",
+           "\"\xef\xbf\xbd"
+           "a\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\"");
     string("\xe2\x80\xa8", "\"\\u2028\"");
     string("</script>", "\"</script>\"");
 }
@@ -126,7 +129,7 @@ static void doubles_round_trip(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(structure), cmocka_unit_test(strings), cmocka_unit_test(numbers),
-                                       cmocka_unit_test(doubles_round_trip)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(structure), cmocka_unit_test(strings),
+                                       cmocka_unit_test(numbers), cmocka_unit_test(doubles_round_trip)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

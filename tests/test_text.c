@@ -82,10 +82,14 @@ static void cleaning(void **state)
     expect_clean(NULL, 1, "", 0);
     expect_clean("\033[31m", 1, BAD "[31m", 5);
     expect_clean("\033[31m", 0, "?[31m", 5);
-    expect_clean("\xc2\x9b" "31m", 1, BAD "31m", 4); /* CSI as one C1 character */
+    expect_clean("\xc2\x9b"
+                 "31m",
+                 1, BAD "31m", 4); /* CSI as one C1 character */
     expect_clean("a\tb\r\nc", 1, "a b  c", 6);
     expect_clean("\x7f\x01", 0, "??", 2);
-    expect_clean("\xe2\x80\xae" "evil", 1, BAD "evil", 5); /* right-to-left override */
+    expect_clean("\xe2\x80\xae"
+                 "evil",
+                 1, BAD "evil", 5); /* right-to-left override */
     expect_clean("\xe5\x8d\xb7", 1, "\xe5\x8d\xb7", 2);
     expect_clean("\xe5\x8d\xb7", 0, "?", 1);
     expect_clean("\xc3\x97\xe2\x80\x93\xc2\xb5", 0, "x-u", 3);
@@ -148,7 +152,8 @@ static void eliding_wide(void **state)
     (void)state;
     char out[256];
     for (int width = 2; width < 30; width++) {
-        gw_elide(out, sizeof out, "\xe5\x8d\xb7\xe7\xa7\xaf\xe5\xb1\x82 conv \xe5\x89\x8d\xe5\x90\x91\xe5\x8d\xb7", width, 1);
+        gw_elide(out, sizeof out, "\xe5\x8d\xb7\xe7\xa7\xaf\xe5\xb1\x82 conv \xe5\x89\x8d\xe5\x90\x91\xe5\x8d\xb7",
+                 width, 1);
         assert_true(gw_clean_width(out, 1) <= width);
     }
 }
@@ -188,13 +193,18 @@ static void flowing(void **state)
     expect_flow("aaaaaaaaa bbbbbbbbb ccccccccc ddddd 12 ms x", 40, 0, "aaaaaaaaa bbbbbbbbb ccccccccc ddddd\n12 ms x\n");
     expect_flow("aaaaaaaaa bbbbbbbbb ccccccccc ddddd 12 msx", 40, 0, "aaaaaaaaa bbbbbbbbb ccccccccc ddddd 12\nmsx\n");
     /* a quotation stays in one piece when it fits */
-    expect_flow("aaaaaaaaa bbbbbbbbb ccccccccc `if a: b(c)` x", 40, 0, "aaaaaaaaa bbbbbbbbb ccccccccc\n`if a: b(c)` x\n");
+    expect_flow("aaaaaaaaa bbbbbbbbb ccccccccc `if a: b(c)` x", 40, 0,
+                "aaaaaaaaa bbbbbbbbb ccccccccc\n`if a: b(c)` x\n");
     /* a word longer than the line is cut, and nothing of it is lost */
-    expect_flow("0123456789012345678901234567890123456789abc", 40, 0, "0123456789012345678901234567890123456789\nabc\n");
+    expect_flow("0123456789012345678901234567890123456789abc", 40, 0,
+                "0123456789012345678901234567890123456789\nabc\n");
     /* wide characters count two */
-    expect_flow("\xe5\x8d\xb7\xe5\x8d\xb7\xe5\x8d\xb7\xe5\x8d\xb7\xe5\x8d\xb7\xe5\x8d\xb7\xe5\x8d\xb7\xe5\x8d\xb7\xe5\x8d\xb7\xe5\x8d\xb7 "
-                "01234567890123456789", 40, 0,
-                "\xe5\x8d\xb7\xe5\x8d\xb7\xe5\x8d\xb7\xe5\x8d\xb7\xe5\x8d\xb7\xe5\x8d\xb7\xe5\x8d\xb7\xe5\x8d\xb7\xe5\x8d\xb7\xe5\x8d\xb7\n"
+    expect_flow("\xe5\x8d\xb7\xe5\x8d\xb7\xe5\x8d\xb7\xe5\x8d\xb7\xe5\x8d\xb7\xe5\x8d\xb7\xe5\x8d\xb7\xe5\x8d\xb7\xe5"
+                "\x8d\xb7\xe5\x8d\xb7 "
+                "01234567890123456789",
+                40, 0,
+                "\xe5\x8d\xb7\xe5\x8d\xb7\xe5\x8d\xb7\xe5\x8d\xb7\xe5\x8d\xb7\xe5\x8d\xb7\xe5\x8d\xb7\xe5\x8d\xb7\xe5"
+                "\x8d\xb7\xe5\x8d\xb7\n"
                 "01234567890123456789\n");
 }
 
@@ -224,9 +234,9 @@ static int utf8_locale(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(utf8_next),    cmocka_unit_test(utf8_round_trip), cmocka_unit_test(cleaning),
-        cmocka_unit_test(cleaning_any_bytes), cmocka_unit_test(eliding),   cmocka_unit_test(eliding_wide),
-        cmocka_unit_test(flowing),      cmocka_unit_test(flowing_any_bytes)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(utf8_next), cmocka_unit_test(utf8_round_trip),
+                                       cmocka_unit_test(cleaning),  cmocka_unit_test(cleaning_any_bytes),
+                                       cmocka_unit_test(eliding),   cmocka_unit_test(eliding_wide),
+                                       cmocka_unit_test(flowing),   cmocka_unit_test(flowing_any_bytes)};
     return cmocka_run_group_tests(tests, utf8_locale, NULL);
 }

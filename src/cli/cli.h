@@ -29,11 +29,11 @@
 
 /* Exit statuses: docs/exit-codes.md. */
 enum {
-    GW_EXIT_OK = 0,       /* done, whatever the verdict */
-    GW_EXIT_GATE = 1,     /* a gate that the user set was crossed */
-    GW_EXIT_USAGE = 2,    /* wrong usage */
-    GW_EXIT_INPUT = 3,    /* input that cannot be used */
-    GW_EXIT_INTERNAL = 4  /* the program failed: a defect, out of memory, or output that cannot be written */
+    GW_EXIT_OK = 0,      /* done, whatever the verdict */
+    GW_EXIT_GATE = 1,    /* a gate that the user set was crossed */
+    GW_EXIT_USAGE = 2,   /* wrong usage */
+    GW_EXIT_INPUT = 3,   /* input that cannot be used */
+    GW_EXIT_INTERNAL = 4 /* the program failed: a defect, out of memory, or output that cannot be written */
 };
 
 struct gw_command {
@@ -48,7 +48,7 @@ const struct gw_command *gw_command_find(const char *name);
  * `words(i)` gives word i, NULL past the end. */
 const char *gw_cli_nearest(const char *word, const char *(*words)(size_t i));
 
-#define GW_COMMAND(sym, name, help) \
+#define GW_COMMAND(sym, name, help)          \
     int gw_cmd_##sym(int argc, char **argv); \
     extern const struct argp gw_argp_##sym;
 #include "cli/commands.def"
@@ -62,7 +62,7 @@ struct gw_cli_options {
     int quiet;         /* no progress, no warnings; with json no terminal report */
     int no_color;
     int all;
-    int width;         /* 0 = the terminal's, or 80 */
+    int width; /* 0 = the terminal's, or 80 */
 };
 extern const struct argp gw_argp_input;  /* --max-memory, --threads */
 extern const struct argp gw_argp_output; /* --json, --quiet, --no-color, --all, --width */
@@ -93,7 +93,7 @@ void gw_cli_error(const char *fmt, ...) GW_PRINTF(1, 2);
 /* The same for a filled error. Returns the exit status that fits its code. */
 int gw_cli_fail(const struct gw_error *err);
 void gw_cli_plain_blanks(char *s); /* no-break blanks become blanks */
-int gw_cli_exit_status(int code); /* enum gw_code -> exit status */
+int gw_cli_exit_status(int code);  /* enum gw_code -> exit status */
 
 /* `gpuwhy --help`, and the manual page; both generated from the tables. */
 void gw_help_write(FILE *out);

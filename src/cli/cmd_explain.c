@@ -22,12 +22,16 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 }
 
 const struct argp gw_argp_explain = {
-    NULL, parse, N_("[FINDING]"),
+    NULL,
+    parse,
+    N_("[FINDING]"),
     N_("Lists the findings that a report can hold, or says what one of them means and what can show it.\v"
        "Examples:\n"
        "  gpuwhy explain\n"
        "  gpuwhy explain host-sync"),
-    NULL, NULL, NULL};
+    NULL,
+    NULL,
+    NULL};
 
 static const struct layer {
     const char *id, *name, *covers;
@@ -137,7 +141,8 @@ static void list(struct gw_text *t)
 static const struct gw_finding_info none = {.id = "none",
                                             .layer = "outside",
                                             .title = N_("this job is fine"),
-                                            .phrase = N_("nothing that the recording can show is worth 3 % of the time"),
+                                            .phrase =
+                                                N_("nothing that the recording can show is worth 3 % of the time"),
                                             .signals = "KLC"};
 
 int gw_cmd_explain(int argc, char **argv)

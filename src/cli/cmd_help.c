@@ -31,32 +31,32 @@ struct args {
 
 enum { KEY_MAN = 0x1000 };
 
-static const struct argp_option options[] = {
-    {"man", KEY_MAN, NULL, OPTION_HIDDEN, NULL, 0}, /* for docs/gpuwhy.1 */
-    {NULL, 0, NULL, 0, NULL, 0}};
+static const struct argp_option options[] = {{"man", KEY_MAN, NULL, OPTION_HIDDEN, NULL, 0}, /* for docs/gpuwhy.1 */
+                                             {NULL, 0, NULL, 0, NULL, 0}};
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
     struct args *a = state->input;
     switch (key) {
-    case KEY_MAN:
-        a->man = 1;
-        return 0;
+    case KEY_MAN: a->man = 1; return 0;
     case ARGP_KEY_ARG:
         if (a->command)
             argp_error(state, _("one COMMAND at a time"));
         a->command = arg;
         return 0;
-    default:
-        return ARGP_ERR_UNKNOWN;
+    default: return ARGP_ERR_UNKNOWN;
     }
 }
 
-const struct argp gw_argp_help = {options, parse, N_("[COMMAND]"),
+const struct argp gw_argp_help = {options,
+                                  parse,
+                                  N_("[COMMAND]"),
                                   N_("Shows the help of a command, or of the program.\v"
                                      "Examples:\n"
                                      "  gpuwhy help read"),
-                                  NULL, NULL, NULL};
+                                  NULL,
+                                  NULL,
+                                  NULL};
 
 static void rows(struct gw_text *t, const struct gw_help_row *r, int column)
 {
@@ -86,8 +86,9 @@ void gw_help_write(FILE *out)
     struct gw_text t = gw_text_begin(out, &o);
     gw_text_words(&t, _("Usage: gpuwhy COMMAND [OPTION...]"));
     gw_text_blank(&t);
-    gw_text_words(&t, _("Says what the GPU of a training or inference job is waiting for, which layer is to blame, what "
-                        "the fix is worth and how to check it."));
+    gw_text_words(&t,
+                  _("Says what the GPU of a training or inference job is waiting for, which layer is to blame, what "
+                    "the fix is worth and how to check it."));
     gw_text_line(&t);
     title(&t, _("Commands:"));
     for (const struct gw_command *c = gw_commands; c->name; c++)

@@ -16,9 +16,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 {
     struct args *a = state->input;
     switch (key) {
-    case ARGP_KEY_INIT:
-        gw_cli_children(state, &a->cli);
-        return 0;
+    case ARGP_KEY_INIT: gw_cli_children(state, &a->cli); return 0;
     case ARGP_KEY_ARG:
         if (!*arg)
             argp_error(state, _("an empty file name"));
@@ -27,15 +25,12 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         a->files = state->argv + state->next;
         a->count = state->argc - state->next;
         return 0;
-    case ARGP_KEY_NO_ARGS:
-        argp_error(state, _("no FILE given"));
-        return 0;
+    case ARGP_KEY_NO_ARGS: argp_error(state, _("no FILE given")); return 0;
     case ARGP_KEY_END:
         if (a->count > 1 && a->cli.json)
             argp_error(state, _("--json takes one FILE at a time"));
         return 0;
-    default:
-        return ARGP_ERR_UNKNOWN;
+    default: return ARGP_ERR_UNKNOWN;
     }
 }
 
@@ -46,16 +41,16 @@ static char *help_filter(int key, const char *text, void *input)
     char *out = NULL;
     size_t size = 0;
     if (key != ARGP_KEY_HELP_POST_DOC || !text)
-        return (char *)(uintptr_t)text;
+        return (char *)text;
     FILE *f = open_memstream(&out, &size);
     if (!f)
-        return (char *)(uintptr_t)text;
+        return (char *)text;
     fprintf(f, "%s\n\n%s\n", text, _("Formats, recognised by content:"));
     for (size_t i = 0; gw_importers[i]; i++)
         fprintf(f, "  %-10s %s\n", gw_importers[i]->name, _(gw_importers[i]->title));
     if (fclose(f) != 0) {
         free(out);
-        return (char *)(uintptr_t)text;
+        return (char *)text;
     }
     return out;
 }
@@ -64,14 +59,19 @@ static const struct argp_child children[] = {
     {&gw_argp_input, 0, NULL, 0}, {&gw_argp_output, 0, NULL, 0}, {NULL, 0, NULL, 0}};
 
 const struct argp gw_argp_read = {
-    NULL, parse, N_("FILE..."),
+    NULL,
+    parse,
+    N_("FILE..."),
     N_("Reads recordings of a job and says what its GPU was waiting for, what is to blame, what the fix is worth and "
-       "how to check it. Files may be compressed; '-' is standard input. Several files are diagnosed one after the other.\v"
+       "how to check it. Files may be compressed; '-' is standard input. Several files are diagnosed one after the "
+       "other.\v"
        "Examples:\n"
        "  gpuwhy read trace.json.gz\n"
        "  gpuwhy read --json report.json trace.json.gz\n"
        "  gpuwhy read --json - --quiet trace.json.gz | jq .verdict"),
-    children, help_filter, NULL};
+    children,
+    help_filter,
+    NULL};
 
 int gw_cmd_read(int argc, char **argv)
 {

@@ -96,8 +96,10 @@ static void command(FILE *out, const struct gw_command *c)
 
 void gw_man_write(FILE *out)
 {
-    fprintf(out, ".\\\" Made by `make docs` from the tables of the program; do not edit.\n"
-                 ".TH GPUWHY 1 \"\" \"gpuwhy %s\" \"User Commands\"\n", GW_VERSION);
+    fprintf(out,
+            ".\\\" Made by `make docs` from the tables of the program; do not edit.\n"
+            ".TH GPUWHY 1 \"\" \"gpuwhy %s\" \"User Commands\"\n",
+            GW_VERSION);
     fputs(".SH NAME\ngpuwhy \\- say why a GPU is under\\-used, and what to change\n"
           ".SH SYNOPSIS\n\\fBgpuwhy\\fR \\fICOMMAND\\fR [\\fIOPTION...\\fR]\n"
           ".SH DESCRIPTION\n"
@@ -110,7 +112,9 @@ void gw_man_write(FILE *out)
         command(out, c);
     rows(out, "EXAMPLES", gw_help_examples);
     rows(out, "EXIT STATUS", gw_help_exits);
-    fputs(".PP\nAfter an interruption by the user the report on what was read is printed, and the program ends by that\n"
-          "signal.\n", out);
+    fputs(
+        ".PP\nAfter an interruption by the user the report on what was read is printed, and the program ends by that\n"
+        "signal.\n",
+        out);
     rows(out, "ENVIRONMENT", gw_help_environment);
 }

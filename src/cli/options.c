@@ -16,7 +16,8 @@ static const struct argp_option input_options[] = {
     {NULL, 0, NULL, 0, N_("Reading:"), 1},
     {"max-memory", KEY_MAX_MEMORY, N_("SIZE"), 0,
      N_("memory that events may take, such as 800M or 4G (default: half of the machine's); what does not fit is "
-        "counted as lost"), 1},
+        "counted as lost"),
+     1},
     {"threads", KEY_THREADS, N_("N"), 0, N_("threads for reading (default: as many as help, at most 4)"), 1},
     {NULL, 0, NULL, 0, NULL, 0}};
 
@@ -78,8 +79,7 @@ static error_t parse_input(int key, char *arg, struct argp_state *state)
         if (o->threads < 0)
             argp_error(state, _("--threads=%s is no number from 1 to 1024"), arg);
         return 0;
-    default:
-        return ARGP_ERR_UNKNOWN;
+    default: return ARGP_ERR_UNKNOWN;
     }
 }
 
@@ -100,8 +100,7 @@ static error_t parse_output(int key, char *arg, struct argp_state *state)
         if (o->width < 0)
             argp_error(state, _("--width=%s is no number from 40 to 1000"), arg);
         return 0;
-    default:
-        return ARGP_ERR_UNKNOWN;
+    default: return ARGP_ERR_UNKNOWN;
     }
 }
 
@@ -149,18 +148,14 @@ void gw_cli_error(const char *fmt, ...)
 int gw_cli_exit_status(int code)
 {
     switch (code) {
-    case GW_OK:
-        return GW_EXIT_OK;
-    case GW_EUSAGE:
-        return GW_EXIT_USAGE;
+    case GW_OK: return GW_EXIT_OK;
+    case GW_EUSAGE: return GW_EXIT_USAGE;
     case GW_EIO:
     case GW_EFORMAT:
     case GW_ETRUNC:
     case GW_ENODATA:
-    case GW_ENOTSUP:
-        return GW_EXIT_INPUT;
-    default:
-        return GW_EXIT_INTERNAL;
+    case GW_ENOTSUP: return GW_EXIT_INPUT;
+    default: return GW_EXIT_INTERNAL;
     }
 }
 

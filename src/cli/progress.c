@@ -58,8 +58,8 @@ static void draw(struct gw_progress *p, int64_t done, int64_t total, int64_t now
             snprintf(left, sizeof left, _(", %d s left"), (int)ceil(wait));
         else if (wait > 0 && wait < 1e6)
             snprintf(left, sizeof left, _(", %d min left"), (int)ceil(wait / 60));
-        snprintf(tail, sizeof tail, " %3d %%, %s%s", (int)((double)done / (double)total * 100.0),
-                 gw_fmt_rate(rate).s, left);
+        snprintf(tail, sizeof tail, " %3d %%, %s%s", (int)((double)done / (double)total * 100.0), gw_fmt_rate(rate).s,
+                 left);
     } else {
         snprintf(tail, sizeof tail, " %s, %s", gw_fmt_bytes(done).s, gw_fmt_rate(rate).s);
     }

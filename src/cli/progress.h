@@ -19,11 +19,11 @@
 
 struct gw_progress {
     const char *path;
-    int show;          /* 0 = only watch for Ctrl-C */
+    int show; /* 0 = only watch for Ctrl-C */
     int drawn;
     int64_t begin_ns, last_ns;
     struct sigaction before;
-    int caught;        /* our handler is in place */
+    int caught; /* our handler is in place */
 };
 
 void gw_progress_begin(struct gw_progress *p, const char *path, int show);

@@ -23,9 +23,9 @@
 struct gw_clean {
     const char *next;
     int unicode;
-    int marks;     /* marks on the letter so far; -1 before the first letter */
-    int width;     /* columns of `text`: 0 to 3 */
-    char text[8];  /* the character, NUL-terminated */
+    int marks;    /* marks on the letter so far; -1 before the first letter */
+    int width;    /* columns of `text`: 0 to 3 */
+    char text[8]; /* the character, NUL-terminated */
 };
 
 struct gw_clean gw_clean_begin(const char *s, int unicode); /* NULL reads as "" */

@@ -6,6 +6,7 @@
 
 /* Names longer than this are cut before any thought: the longest kernel names seen in traces have some 4000 bytes. */
 #define GW_NAME_MAX 8192
+#define LEVELS_MAX 16 /* deeper nesting than any kernel name has; bounds the work on made-up ones */
 
 /* Cuts the parameter list: the last '(' group that is not inside another bracket and ends the text. */
 static void drop_parameters(char *s)
@@ -112,14 +113,18 @@ char *gw_elide(char *out, size_t cap, const char *s, int width, int unicode)
         name += 5, w -= 5;
     if (w > width)
         drop_parameters(name), w = gw_clean_width(name, unicode);
-    for (int level = w > width ? template_depth(name) : 0; level > 0 && w > width; level--) {
+    int level = w > width ? template_depth(name) : 0;
+    if (level > LEVELS_MAX)
+        level = LEVELS_MAX;
+    for (; level > 0 && w > width; level--) {
         char folded[GW_NAME_MAX];
-        strcpy(folded, name);
+        memcpy(folded, name, strlen(name) + 1);
         fold_templates(folded, level, dots);
         int fw = gw_clean_width(folded, unicode);
         if (fw < width / 2) /* the arguments were the name: "Kernel2<what it really is>" */
             break;
-        strcpy(name, folded), w = fw;
+        memcpy(name, folded, strlen(folded) + 1);
+        w = fw;
     }
     if (w > width)
         cut_middle(out, cap, name, w, width, unicode);

@@ -37,11 +37,12 @@ static const struct unit *unit_for(const struct unit *units, double v)
 }
 
 /* Seconds stay seconds up to 120, because "95 s" reads better than "1.6 min". */
-static const struct unit time_units[] = {{1, "ns"},    {1e3, MICRO "s"}, {1e6, "ms"}, {1e9, "s"},
-                                         {60e9, "min"}, {3600e9, "h"},   {0, NULL}};
-static const struct unit byte_units[] = {{1, "B"},           {1024.0, "KiB"},         {1048576.0, "MiB"},
-                                         {1073741824.0, "GiB"}, {1099511627776.0, "TiB"}, {0, NULL}};
-static const struct unit rate_units[] = {{1, "B/s"}, {1e3, "kB/s"}, {1e6, "MB/s"}, {1e9, "GB/s"}, {1e12, "TB/s"}, {0, NULL}};
+static const struct unit time_units[] = {{1, "ns"},     {1e3, MICRO "s"}, {1e6, "ms"}, {1e9, "s"},
+                                         {60e9, "min"}, {3600e9, "h"},    {0, NULL}};
+static const struct unit byte_units[] = {
+    {1, "B"}, {1024.0, "KiB"}, {1048576.0, "MiB"}, {1073741824.0, "GiB"}, {1099511627776.0, "TiB"}, {0, NULL}};
+static const struct unit rate_units[] = {{1, "B/s"},    {1e3, "kB/s"},  {1e6, "MB/s"},
+                                         {1e9, "GB/s"}, {1e12, "TB/s"}, {0, NULL}};
 
 static const struct unit *time_unit(double ns)
 {

@@ -16,14 +16,14 @@ struct gw_fmt {
     char s[48];
 };
 
-struct gw_fmt gw_fmt_time(int64_t ns);                     /* "950 ns" "71.0 µs" "13.6 ms" "2.50 s" "17 min" "3.2 h" */
-struct gw_fmt gw_fmt_time_range(int64_t low, int64_t high);/* "8.8–9.8 ms"; one number when both read the same */
-struct gw_fmt gw_fmt_bytes(int64_t bytes);                 /* "512 B" "1.50 KiB" "40.2 MiB" */
-struct gw_fmt gw_fmt_rate(double bytes_per_second);        /* "85.1 MB/s" */
-struct gw_fmt gw_fmt_count(int64_t n);                     /* "7" "12 345" */
-struct gw_fmt gw_fmt_percent(double share);                /* 0.556 -> "55.6 %"; "<0.1 %" for less that is not zero */
-struct gw_fmt gw_fmt_percent_short(double share);          /* 0.381 -> "38 %" */
-struct gw_fmt gw_fmt_factor(double factor);                /* "1.4×"; two decimals below 1.2, none from 10 up */
-struct gw_fmt gw_fmt_factor_range(double low, double high);/* "1.4–1.5×" */
+struct gw_fmt gw_fmt_time(int64_t ns); /* "950 ns" "71.0 µs" "13.6 ms" "2.50 s" "17 min" "3.2 h" */
+struct gw_fmt gw_fmt_time_range(int64_t low, int64_t high); /* "8.8–9.8 ms"; one number when both read the same */
+struct gw_fmt gw_fmt_bytes(int64_t bytes);                  /* "512 B" "1.50 KiB" "40.2 MiB" */
+struct gw_fmt gw_fmt_rate(double bytes_per_second);         /* "85.1 MB/s" */
+struct gw_fmt gw_fmt_count(int64_t n);                      /* "7" "12 345" */
+struct gw_fmt gw_fmt_percent(double share);                 /* 0.556 -> "55.6 %"; "<0.1 %" for less that is not zero */
+struct gw_fmt gw_fmt_percent_short(double share);           /* 0.381 -> "38 %" */
+struct gw_fmt gw_fmt_factor(double factor);                 /* "1.4×"; two decimals below 1.2, none from 10 up */
+struct gw_fmt gw_fmt_factor_range(double low, double high); /* "1.4–1.5×" */
 
 #endif

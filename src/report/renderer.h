@@ -11,13 +11,13 @@
 #include "engine/report_model.h"
 
 struct gw_render_options {
-    int colour; /* 1 = ANSI colours; the caller checks for a terminal and NO_COLOR */
-    int width;  /* columns; 0 = 80 */
-    int all;    /* 1 = also what is usually cut (all places, all of "not evaluated") */
-    int unicode;/* 1 = block characters and UTF-8 punctuation may be used */
+    int colour;  /* 1 = ANSI colours; the caller checks for a terminal and NO_COLOR */
+    int width;   /* columns; 0 = 80 */
+    int all;     /* 1 = also what is usually cut (all places, all of "not evaluated") */
+    int unicode; /* 1 = block characters and UTF-8 punctuation may be used; needs a UTF-8 LC_CTYPE, for wcwidth() */
 };
 
 int gw_render_terminal(const struct gw_report *rep, FILE *out, const struct gw_render_options *o);
-int gw_render_json(const struct gw_report *rep, FILE *out); /* schema gpuwhy.report/1; needs jansson */
+int gw_render_json(const struct gw_report *rep, FILE *out); /* schema gpuwhy.report/1, docs/json.md */
 
 #endif

@@ -53,7 +53,14 @@ static void steps(struct gw_terminal *m)
         gw_text_words(t, _("no steps found"));
         return;
     }
-    gw_text_printf(t, gw_ngettext("%s" "\xc2\xa0" "step", "%s" "\xc2\xa0" "steps", (unsigned long)st->count),
+    gw_text_printf(t,
+                   gw_ngettext("%s"
+                               "\xc2\xa0"
+                               "step",
+                               "%s"
+                               "\xc2\xa0"
+                               "steps",
+                               (unsigned long)st->count),
                    gw_fmt_count(st->count).s);
     if (st->steady_count >= 0 && st->steady_count != st->count)
         gw_text_printf(t, _(" (%s steady)"), gw_fmt_count(st->steady_count).s);

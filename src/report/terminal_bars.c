@@ -7,18 +7,24 @@
 #include "base/gw_i18n.h"
 #include "report/fmt.h"
 
-#define BAR_MAX 42        /* columns of a bar at 100 %: with label and percentage a line stays below 64 */
+#define BAR_MAX 42 /* columns of a bar at 100 %: with label and percentage a line stays below 64 */
 #define LABEL_COLS 10
-#define PERCENT_COLS 9    /* " 100.0 %" and a blank */
-#define CAUSES_SHOWN 6    /* the rest is summed up as "other", unless all is asked for */
+#define PERCENT_COLS 9 /* " 100.0 %" and a blank */
+#define CAUSES_SHOWN 6 /* the rest is summed up as "other", unless all is asked for */
 #define DEVICES_SHOWN 16
-#define VISIBLE 0.0005    /* shares that would read as "0.0 %" are left out of lists */
+#define VISIBLE 0.0005 /* shares that would read as "0.0 %" are left out of lists */
 
 /* A bar of `share` of `cols` columns in eighths of a column. What is there at all shows at least the thinnest mark. */
 static void bar(struct gw_text *t, double share, int cols)
 {
-    static const char *const eighth[] = {"", "\xe2\x96\x8f", "\xe2\x96\x8e", "\xe2\x96\x8d", "\xe2\x96\x8c",
-                                         "\xe2\x96\x8b", "\xe2\x96\x8a", "\xe2\x96\x89"};
+    static const char *const eighth[] = {"",
+                                         "\xe2\x96\x8f",
+                                         "\xe2\x96\x8e",
+                                         "\xe2\x96\x8d",
+                                         "\xe2\x96\x8c",
+                                         "\xe2\x96\x8b",
+                                         "\xe2\x96\x8a",
+                                         "\xe2\x96\x89"};
     char buf[BAR_MAX * 3 + 4] = "";
     size_t len = 0;
     if (share > 1)
@@ -110,8 +116,9 @@ static void window(struct gw_terminal *m, const struct gw_report_device *d, int 
     if (is_whole)
         gw_text_printf(t, _("of the whole recording, %s: no steady part was found"), gw_fmt_time(d->whole.wall).s);
     else
-        gw_text_printf(t, _("of the steady %s; the whole %s, start-up included, is %s idle"), gw_fmt_time(d->steady.wall).s,
-                       gw_fmt_time(d->whole.wall).s, gw_fmt_percent(share_of(d->whole.idle, d->whole.wall)).s);
+        gw_text_printf(t, _("of the steady %s; the whole %s, start-up included, is %s idle"),
+                       gw_fmt_time(d->steady.wall).s, gw_fmt_time(d->whole.wall).s,
+                       gw_fmt_percent(share_of(d->whole.idle, d->whole.wall)).s);
     gw_text_style(t, GW_STYLE_PLAIN);
     gw_text_line(t);
 }

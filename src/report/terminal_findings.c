@@ -57,7 +57,8 @@ static void clauses(struct gw_terminal *m, const char *label, const struct gw_ev
             continue;
         left--;
         const char *source = m->o->all && list[i].source ? list[i].source : "";
-        gw_text_printf(&m->t, " %s%s%s%s%s", list[i].text, *source ? " [" : "", source, *source ? "]" : "", left ? ";" : "");
+        gw_text_printf(&m->t, " %s%s%s%s%s", list[i].text, *source ? " [" : "", source, *source ? "]" : "",
+                       left ? ";" : "");
     }
     gw_text_line(&m->t);
 }
@@ -69,8 +70,9 @@ static void place(struct gw_terminal *m, const struct gw_where *w)
     char suffix[128] = "", file[300] = "", name[1024];
     int counted = w->count >= 0, shared = isfinite(w->share);
     if (counted || shared)
-        snprintf(suffix, sizeof suffix, " (%s%s%s%s)", counted ? gw_fmt_count(w->count).s : "", counted ? "\xc3\x97" : "",
-                 counted && shared ? ", " : "", shared ? gw_fmt_percent_short(w->share).s : "");
+        snprintf(suffix, sizeof suffix, " (%s%s%s%s)", counted ? gw_fmt_count(w->count).s : "",
+                 counted ? "\xc3\x97" : "", counted && shared ? ", " : "",
+                 shared ? gw_fmt_percent_short(w->share).s : "");
     if (w->file && *w->file) {
         char line[24] = "";
         if (w->line > 0)

@@ -21,12 +21,9 @@ static const char *or_empty(const char *s) { return s ? s : ""; }
 /* What can supply missing data, by a word in the text that asks for it; the first row that fits is taken. */
 static const struct {
     const char *word, *supply;
-} supplies[] = {{"gpuwhy run", N_("gpuwhy run")},
-                {"gpuwhy check", N_("gpuwhy check")},
-                {"ncu", N_("an ncu CSV")},
-                {"ranks", N_("the traces of all ranks")},
-                {"gpuwhy diff", N_("gpuwhy diff")},
-                {"", N_("another recording")}};
+} supplies[] = {{"gpuwhy run", N_("gpuwhy run")},   {"gpuwhy check", N_("gpuwhy check")},
+                {"ncu", N_("an ncu CSV")},          {"ranks", N_("the traces of all ranks")},
+                {"gpuwhy diff", N_("gpuwhy diff")}, {"", N_("another recording")}};
 #define SUPPLIES (sizeof supplies / sizeof *supplies)
 
 static size_t supply_of(const struct gw_not_evaluated *n)

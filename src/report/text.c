@@ -7,7 +7,7 @@
 
 #include "report/clean.h"
 
-#define GW_TEXT_WIDTH 80    /* when the caller knows no better */
+#define GW_TEXT_WIDTH 80     /* when the caller knows no better */
 #define GW_TEXT_WIDTH_MIN 40 /* the bars and labels need that much */
 
 struct gw_text gw_text_begin(FILE *out, const struct gw_render_options *o)
@@ -35,8 +35,8 @@ static void newline(struct gw_text *t)
 }
 
 /* Words after a number that belong to it. */
-static const char *const units[] = {"%", "ns", "\xc2\xb5s", "us", "ms", "s", "min", "B", "KiB", "MiB", "GiB", "TiB", "kB",
-                                    "MB", "GB", "TB", "W", "MHz", "\xc3\x97"};
+static const char *const units[] = {"%",   "ns",  "\xc2\xb5s", "us", "ms", "s",  "min", "B",   "KiB",     "MiB",
+                                    "GiB", "TiB", "kB",        "MB", "GB", "TB", "W",   "MHz", "\xc3\x97"};
 
 static int unit_follows(const char *s)
 {

@@ -90,6 +90,7 @@ struct gw_trace {
     int finished;
     void *priv;               /* lookup tables of trace.c */
     struct gw_array index;    /* uint32_t: storage of all order arrays */
+    struct gw_array kernel_metrics; /* struct gw_kernel_metrics (kernel_metrics.h); zeroed = none were read */
 };
 
 /* `max_bytes`: memory the events may take, 0 = no cap. NULL when out of memory. */

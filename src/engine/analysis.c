@@ -1,5 +1,6 @@
 #include "engine/analysis.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 #include "engine/replay.h"
@@ -86,6 +87,7 @@ struct gw_analysis *gw_analyse(const struct gw_trace *t, struct gw_arena *arena)
     an->t = t;
     an->arena = arena;
     an->steps = (struct gw_steps){.found_by = "none", .marker = ""};
+    an->replay_error = NAN;
     an->names = gw_names_classify(t, arena);
     an->ctx = an->names ? contexts(t, an->names, arena) : NULL;
     if (!an->ctx)

@@ -110,6 +110,7 @@ struct gw_analysis {
     /* Dispatch in a run without the profiler as a share of the recorded dispatch; 1 = no correction. `low` is the other
      * end of what was measured. Of the main device's process. */
     double dispatch_likely, dispatch_low;
+    double replay_error;     /* of the unchanged replay, also when it was too large to be used; NAN = none */
 };
 
 /* helpers for layers */

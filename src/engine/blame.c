@@ -19,6 +19,8 @@
 
 #define GW_KERNEL_GAP_NS 20000     /* a queued operation that starts later than this waited for something */
 #define GW_LATENCY_DEFAULT 10000   /* launch to start on an idle GPU when the recording shows none (typical 5-10 us) */
+#define GW_LATENCY_FACTOR 10       /* a launch that takes this many times the usual latency waited for something */
+#define GW_LATENCY_MIN_NS 100000
 #define GW_CLOCK_SLACK_NS 5000     /* GPU and host clocks agree to a few us in the recordings seen */
 /* What torch.profiler costs the host for each host event it records, ns. Four paired runs with and without it on an H200
  * machine: 0.9 (optimizer loop), 1.6, 4.2, 5.1 us (training steps with autograd). */
@@ -35,6 +37,7 @@ struct gw_bl {
     struct gw_array pieces;
     size_t run;              /* first run that ends after the current gap's start */
     uint32_t drain, drain_event;
+    int64_t budget;          /* idle time that the drain can still have caused: the host lost no more than it waited */
     int oom;
 };
 
@@ -76,22 +79,43 @@ static int is_wait(unsigned label)
            label != GW_CAUSE_PROFILER;
 }
 
+/* Takes run `i` as the drain. A wait cannot cost more than it lasted and the latency of refilling the queue. */
+static void set_drain(struct gw_bl *b, size_t i)
+{
+    const struct gw_run *r = b->dev->runs;
+    size_t first = i, last = i;
+    while (first > 0 && r[first - 1].label == r[i].label)
+        first--;
+    while (last + 1 < b->dev->nruns && r[last + 1].label == r[i].label)
+        last++;
+    b->drain = r[i].label;
+    b->drain_event = r[i].leaf;
+    b->budget = r[last].end - r[first].start + b->dev->launch_latency;
+}
+
 /* What emptied the queue: the wait the host was in when the gap began. */
 static void find_drain(struct gw_bl *b, const struct gw_gap *g)
 {
     const struct gw_run *r = b->dev->runs;
     size_t i = b->run;
     if (i < b->dev->nruns && r[i].start <= g->start && is_wait(r[i].label)) {
-        b->drain = r[i].label;
-        b->drain_event = r[i].leaf;
+        set_drain(b, i);
         return;
     }
     for (size_t k = i; k-- > 0 && r[k].end + GW_CLOCK_SLACK_NS > g->start;)
         if (r[k].label == GW_CAUSE_HOST_SYNC || r[k].label == GW_CAUSE_BLOCKING_COPY) {
-            b->drain = r[k].label;
-            b->drain_event = r[k].leaf;
+            set_drain(b, k);
             return;
         }
+}
+
+/* Dispatch in a gap: as far as the last drain's budget goes it may be the drain's doing. */
+static void add_launch(struct gw_bl *b, uint32_t gap, int64_t ns, uint32_t culprit)
+{
+    int64_t after = b->drain == GW_CAUSE_UNEXPLAINED ? 0 : ns < b->budget ? ns : b->budget;
+    add(b, gap, after, GW_CAUSE_LAUNCH, culprit, SPLIT);
+    add(b, gap, ns - after, GW_CAUSE_LAUNCH, culprit, 0);
+    b->budget -= after;
 }
 
 /* Splits [from, to) of gap `gi` by the host's runs. `known` = 0: the launching call is not recorded. */
@@ -112,7 +136,12 @@ static void split_by_host(struct gw_bl *b, uint32_t gi, int64_t from, int64_t to
         unsigned label = r[i].label == GW_HOST_QUEUE_FULL ? GW_CAUSE_LAUNCH : r[i].label;
         if (label == GW_CAUSE_LAUNCH && !known)
             label = GW_CAUSE_UNEXPLAINED;
-        add(b, gi, end - at, label, r[i].leaf, label == GW_CAUSE_LAUNCH && b->drain != GW_CAUSE_UNEXPLAINED ? SPLIT : 0);
+        if (label == GW_CAUSE_LAUNCH)
+            add_launch(b, gi, end - at, r[i].leaf);
+        else
+            add(b, gi, end - at, label, r[i].leaf, 0);
+        if (label == b->drain && b->budget > 0)
+            b->budget = b->budget > end - at ? b->budget - (end - at) : 0;
         at = end;
     }
     add(b, gi, to - at, GW_CAUSE_UNEXPLAINED, GW_NONE, 0);
@@ -145,12 +174,18 @@ static void blame_gap(struct gw_bl *b, uint32_t gi)
         int64_t issued = issue_time(b, g);
         int later_node = gw_ev(b->an, g->call)->link != g->next_op;
         if (later_node || issued + d->launch_latency < g->start) {
-            add(b, gi, len, len <= GW_KERNEL_GAP_NS ? GW_CAUSE_KERNEL_GAP : GW_CAUSE_GPU_DEPENDENCY, g->call, 0);
+            int graph = b->an->names[gw_ev(b->an, g->call)->name].api == GW_API_GRAPH_LAUNCH;
+            add(b, gi, len, len <= GW_KERNEL_GAP_NS ? GW_CAUSE_KERNEL_GAP : graph ? GW_CAUSE_IN_GRAPH : GW_CAUSE_GPU_DEPENDENCY,
+                g->call, 0);
         } else {
             find_drain(b, g);
             int64_t until = issued > g->start ? issued : g->start;
             split_by_host(b, gi, g->start, until, 1);
-            add(b, gi, g->end - until, GW_CAUSE_LAUNCH, g->call, b->drain != GW_CAUSE_UNEXPLAINED ? SPLIT : 0);
+            /* started long after it was issued, on an idle GPU: that is no launch latency */
+            int64_t tail = g->end - until, most = GW_LATENCY_FACTOR * b->dev->launch_latency;
+            most = most > GW_LATENCY_MIN_NS ? most : GW_LATENCY_MIN_NS;
+            add_launch(b, gi, tail < most ? tail : most, g->call);
+            add(b, gi, tail - most, GW_CAUSE_GPU_DEPENDENCY, g->call, 0);
         }
     }
     g->drain = b->drain;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #define GW_TIGHT_NS 20000   /* an operation that starts this soon after another one was waiting for it */
+#define GW_REPLAY_ERROR_MAX 0.25 /* a replay this far off the recording predicts nothing */
 #define GW_BACK_MAX 256     /* how far to look back for what a synchronising call waited for */
 
 struct gw_think { /* host time between two calls, by label */
@@ -244,8 +245,8 @@ static void tie_op(struct gw_build *b, size_t i, const uint32_t *by_end, struct 
     int64_t since_pred = o->pred == GW_NONE ? INT64_MAX : e->start - gw_ev(b->an, r->op[o->pred].event)->end;
     o->gap = o->pred == GW_NONE ? 0 : since_pred;
     o->lat = since_call < typical ? since_call : typical;
-    if (!known)
-        o->lat = INT64_MIN / 4; /* issued at an unknown time: follows its predecessor */
+    if (!known) /* issued at an unknown time: follows its predecessor; the first of a stream keeps its recorded start */
+        o->lat = o->pred == GW_NONE ? since_call : INT64_MIN / 4;
     if (since_pred > GW_TIGHT_NS && since_call > 2 * typical) {
         /* neither the call nor the stream explains the start: another stream? */
         size_t k = ended_by(b->an, r->op, by_end, r->nops, e->start + 1000);
@@ -254,12 +255,12 @@ static void tie_op(struct gw_build *b, size_t i, const uint32_t *by_end, struct 
             o->dep = by_end[k - 1];
             o->dep_gap = e->start - gw_ev(b->an, r->op[o->dep].event)->end;
             o->gap = 0;
-        } else if (known && since_call <= 20 * typical) {
+        } else if (known && (since_call <= 20 * typical || o->pred == GW_NONE)) {
             o->lat = since_call; /* a slow launch */
             o->gap = 0;
         }
-    } else if (since_pred > GW_TIGHT_NS || o->pred == GW_NONE) {
-        o->lat = known ? since_call : o->lat;
+    } else if (o->pred == GW_NONE || (since_pred > GW_TIGHT_NS && known)) {
+        o->lat = since_call;
         o->gap = 0;
     } else if (since_pred > 2000 && known && since_call <= 2 * typical) {
         o->lat = since_call; /* just launched: the host set the pace */
@@ -332,6 +333,13 @@ static int build_ops(struct gw_build *b)
                     lim = it[q].op + it[q].ops;
                     break;
                 }
+        if (it[k].wait_kind != GW_HOST_QUEUE_FULL && it[k].ops) { /* a blocking copy waits for itself */
+            it[k].dep = it[k].op + it[k].ops - 1;
+            int64_t own_end = gw_ev(b->an, r->op[it[k].dep].event)->end;
+            it[k].ret = it[k].end > own_end ? it[k].end - own_end : 0;
+            it[k].own = it[k].own < 2 * b->dev->launch_median ? it[k].own : 2 * b->dev->launch_median;
+            continue;
+        }
         size_t n = ended_by(b->an, r->op, by_end, r->nops, it[k].end + 2000);
         for (size_t tries = 0; n > 0 && tries < GW_BACK_MAX; n--, tries++) {
             if (by_end[n - 1] >= lim)
@@ -481,7 +489,8 @@ int gw_replay_build(struct gw_analysis *an, struct gw_dev *dev)
     if (again < 0)
         goto out;
     r->error = r->recorded > 0 ? fabs((double)(again - r->recorded)) / (double)r->recorded : 0;
-    dev->replay = r;
+    an->replay_error = r->error;
+    dev->replay = r->error <= GW_REPLAY_ERROR_MAX ? r : NULL;
     rc = GW_OK;
 out:
     free(b.order);

@@ -52,11 +52,34 @@ int gw_find_comm_exposed(struct gw_diag *d)
     return GW_FIRED;
 }
 
-int gw_find_microstep_sync(struct gw_diag *d)
+/* How often each gradient message comes back between two optimizer steps: with one reduction a step, once. Messages are
+ * told apart by the shapes of the operator or the bytes of the kernel. */
+struct gw_message {
+    uint64_t what;
+    int64_t count;
+};
+
+static int count_message(struct gw_array *list, uint64_t what)
 {
-    if (!uses_comm(d))
-        return GW_NO_DATA;
-    int64_t optimizer = 0, forward = 0, reduce = 0;
+    struct gw_message *m = list->data;
+    for (size_t i = 0; i < list->len; i++)
+        if (m[i].what == what) {
+            m[i].count++;
+            return GW_OK;
+        }
+    m = gw_array_push(list);
+    if (!m)
+        return GW_ENOMEM;
+    *m = (struct gw_message){what, 1};
+    return GW_OK;
+}
+
+/* Gradient reductions for each optimizer step; 0 = cannot be told. */
+static double reductions(const struct gw_diag *d)
+{
+    int64_t optimizer = 0;
+    struct gw_array list;
+    gw_array_init(&list, sizeof(struct gw_message), 4096);
     const struct gw_lane *lane = d->an->t->lanes.data;
     for (size_t l = 0; l < d->an->t->lanes.len; l++) {
         if (lane[l].type != GW_LANE_HOST || lane[l].pid != d->dev->pid)
@@ -67,14 +90,32 @@ int gw_find_microstep_sync(struct gw_diag *d)
                 continue;
             const char *s = gw_trace_text(d->an->t, e->name);
             optimizer += !strncmp(s, "Optimizer.step#", 15);
-            forward += !strcmp(s, "DistributedDataParallel.forward");
-            reduce += !strcmp(s, "c10d::allreduce_");
+            if (!strcmp(s, "c10d::allreduce_") && (e->flags & GW_EV_HAS_ARG0))
+                count_message(&list, e->arg0);
         }
     }
-    if (!optimizer || !forward)
+    if (!list.len)
+        for (size_t i = 0; i < d->dev->nops; i++) {
+            const struct gw_event *e = gw_ev(d->an, d->dev->ops[i]);
+            if (gw_diag_in(d, e) && e->kind == GW_KIND_KERNEL && d->an->names[e->name].kclass == GW_K_COMM &&
+                (e->flags & GW_EV_HAS_ARG1) && strstr(gw_trace_text(d->an->t, e->name), "AllReduce"))
+                count_message(&list, e->arg1);
+        }
+    int64_t least = INT64_MAX;
+    const struct gw_message *m = list.data;
+    for (size_t i = 0; i < list.len; i++)
+        least = m[i].count < least ? m[i].count : least;
+    double r = list.len && optimizer ? (double)least / (double)optimizer : 0;
+    gw_array_free(&list);
+    return r;
+}
+
+int gw_find_microstep_sync(struct gw_diag *d)
+{
+    double micro = uses_comm(d) ? reductions(d) : 0;
+    if (micro <= 0)
         return GW_NO_DATA;
-    double micro = (double)forward / (double)optimizer;
-    if (micro < 1.8 || reduce < forward || (double)d->dev->steady.comm_exposed < GW_LIM_COPY * (double)d->wall)
+    if (micro < 1.8 || (double)d->dev->steady.comm_exposed < GW_LIM_COPY * (double)d->wall)
         return GW_SILENT;
     struct gw_draft *f = gw_diag_add(d, GW_F_MICROSTEP_SYNC, (int64_t)((double)d->dev->steady.comm_exposed * (1 - 1 / micro)));
     if (d->dev->replay) {
@@ -91,7 +132,7 @@ int gw_find_microstep_sync(struct gw_diag *d)
         gw_diag_gain(d, f, NULL, NULL, NULL);
     }
     f->f.confidence = GW_CONF_HIGH;
-    gw_diag_seen(d, f, micro, "count", "operators", _("%.3g forward passes for each optimizer step, and gradients are reduced in all of them"), micro);
+    gw_diag_seen(d, f, micro, "count", "operators", _("every gradient message is reduced %.3g times for each optimizer step"), micro);
     gw_diag_fix(f, _("reduce once: `with model.no_sync():` around all micro steps but the last"), _("gpuwhy diff before.json after.json"), _("gradients are kept for longer"));
     return GW_FIRED;
 }

@@ -155,7 +155,7 @@ static void rank(struct gw_diag *d, struct gw_report *r)
         f->f.against = keep(d, &f->against, &f->f.against_count);
         f->f.where = keep(d, &f->where, &f->f.where_count);
         f->f.fix = keep(d, &f->fix, &f->f.fix_count);
-        if (!out || !worth_printing(f))
+        if (!out || !worth_printing(f) || (d->answer[GW_F_TOO_LITTLE] == GW_FIRED && f->id != GW_F_TOO_LITTLE))
             continue;
         out[n] = f->f;
         out[n].rank = (int)n + 1;
@@ -318,6 +318,8 @@ static void fill_trust(struct gw_diag *d, struct gw_report *r)
         uint64_t n = t->loss[i].count;
         if (i == GW_LOSS_EMPTY_STEPS)
             n += d->an->steps.empty;
+        if (i == GW_LOSS_GRAPH_HIDDEN && gw_diag_share(d, GW_CAUSE_IN_GRAPH) > 0.02)
+            n += d->dev->cause_gaps[GW_CAUSE_IN_GRAPH];
         if (!n)
             continue;
         loss[r->trust.loss_count++] = (struct gw_report_loss){.id = gw_loss_id(i), .count = n, .first_byte = t->loss[i].first_byte,
@@ -326,7 +328,7 @@ static void fill_trust(struct gw_diag *d, struct gw_report *r)
     }
     r->trust.losses = loss;
     r->trust.own_overhead = NAN;
-    r->replay_error = d->dev && d->dev->replay ? gw_replay_error(d->dev->replay) : NAN;
+    r->replay_error = d->an->replay_error;
     r->profiler_slowdown = d->dev && d->scale_likely < 1 ? 1 / d->scale_likely : NAN;
     size_t n = 0;
     if (d->dev && !d->an->steps.count)
@@ -336,7 +338,8 @@ static void fill_trust(struct gw_diag *d, struct gw_report *r)
     if (d->dev && d->dev->replay && r->replay_error > 0.1)
         notes[n++] = gw_arena_printf(d->arena, _("replayed unchanged, the recording comes out %.0f %% off: gains are rough"), 100 * r->replay_error);
     if (d->dev && !d->dev->replay)
-        notes[n++] = _("gains come from idle time alone: too few operations could be tied to their calls for a replay");
+        notes[n++] = isnan(r->replay_error) ? _("gains come from idle time alone: too few operations could be tied to their calls for a replay")
+                                            : _("gains come from idle time alone: the replay did not give the recorded time back");
     if (d->dev && gw_diag_share(d, GW_CAUSE_UNEXPLAINED) > 0.1)
         notes[n++] = gw_arena_printf(d->arena, _("%.0f %% of the time is idle without an explanation"), 100 * gw_diag_share(d, GW_CAUSE_UNEXPLAINED));
     r->trust.notes = notes;

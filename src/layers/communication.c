@@ -105,7 +105,8 @@ static double reductions(const struct gw_diag *d)
     const struct gw_message *m = list.data;
     for (size_t i = 0; i < list.len; i++)
         least = m[i].count < least ? m[i].count : least;
-    double r = list.len && optimizer ? (double)least / (double)optimizer : 0;
+    /* two buckets of one size look like one bucket reduced twice: ask for several sizes and several steps */
+    double r = list.len >= 2 && optimizer >= 2 ? (double)least / (double)optimizer : 0;
     gw_array_free(&list);
     return r;
 }

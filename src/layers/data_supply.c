@@ -257,6 +257,8 @@ int gw_find_pageable_copy(struct gw_diag *d)
         gw_diag_gain(d, f, NULL, NULL, NULL);
     }
     f->f.confidence = GW_CONF_HIGH;
+    if (link > 0 && bytes > 0) /* hidden or not, the bytes have to cross the link */
+        gw_diag_gain_cap(f, (double)d->wall / ((double)bytes / link * 1e9));
     gw_diag_seen(d, f, rate, "bytes/s", "copy records", _("%s a step from or to pageable memory at %s/s; this GPU's link (%s) does about %s/s from pinned memory"),
                  gw_diag_bytes_text(d, gw_diag_per_step(d, (double)bytes)), gw_diag_bytes_text(d, rate), d->link_name,
                  gw_diag_bytes_text(d, link));
@@ -344,6 +346,10 @@ int gw_find_blocking_copy(struct gw_diag *d)
     } else {
         gw_diag_gain(d, f, NULL, NULL, NULL);
     }
+    /* the two directions of the link work side by side, copies of one direction do not */
+    double in = (double)(s[PINNED_IN].dur + s[PAGEABLE_IN].dur), back = (double)(s[PINNED_OUT].dur + s[PAGEABLE_OUT].dur);
+    if (in + back > 0)
+        gw_diag_gain_cap(f, (double)d->wall / fmax(in, back));
     gw_diag_seen(d, f, (double)exposed / (double)d->wall, "share", "timeline", _("%.0f %% of the time only a copy runs, another %.0f %% nothing does because the host waited for one"),
                  100 * (double)exposed / (double)d->wall, 100 * (double)idle / (double)d->wall);
     if (waits)

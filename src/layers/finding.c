@@ -123,6 +123,17 @@ void gw_diag_gain_set(struct gw_draft *f, double low, double likely, double high
     f->f.gain = (struct gw_gain){low, likely, high};
 }
 
+void gw_diag_gain_cap(struct gw_draft *f, double most)
+{
+    most = fmax(most, 1);
+    struct gw_gain *g = &f->f.gain;
+    if (g->high > most && f->f.now_step_ns > 0)
+        f->f.then_low_ns = (int64_t)((double)f->f.now_step_ns / most);
+    g->high = fmin(g->high, most);
+    g->likely = fmin(g->likely, most);
+    g->low = fmin(g->low, most);
+}
+
 static double min3(double a, double b, double c) { return fmin(a, fmin(b, c)); }
 static double max3(double a, double b, double c) { return fmax(a, fmax(b, c)); }
 

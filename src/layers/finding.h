@@ -77,6 +77,8 @@ void gw_diag_gain(struct gw_diag *d, struct gw_draft *f, const struct gw_whatif 
                   const struct gw_whatif *high);
 /* A gain that does not come from a replay. Clamped to low <= likely <= high, all >= 1. */
 void gw_diag_gain_set(struct gw_draft *f, double low, double likely, double high);
+/* No gain may be larger than `most`, whatever the replay says. */
+void gw_diag_gain_cap(struct gw_draft *f, double most);
 /* Time of the steady window under `w` with dispatch scaled by `s`, ns (falls back to wall when there is no replay). */
 double gw_diag_time(const struct gw_diag *d, const struct gw_whatif *w, double s);
 

@@ -268,7 +268,18 @@ static const char *const library_heads[] = {"torch/", "torchvision/", "transform
                                             "multiprocessing/", "threading.py", "contextlib.py", "functools.py",
                                             "importlib/", "runpy.py", "vllm/", "sglang/", "triton/", "selectors.py",
                                             "queue.py", "concurrent/", "asyncio/", "lightning/", "pytorch_lightning/",
-                                            "deepspeed/", "apex/", "logging/", "typing.py", "enum.py", "copy.py"};
+                                            "deepspeed/", "apex/", "logging/", "typing.py", "enum.py", "copy.py",
+                                            "scipy/", "PIL/", "cv2/", "pandas/", "sklearn/", "skimage/", "tqdm/",
+                                            "datasets/", "tokenizers/", "huggingface_hub/", "einops/", "matplotlib/",
+                                            "pyarrow/", "h5py/", "albumentations/", "timm/", "peft/", "trl/",
+                                            "diffusers/", "xformers/", "flash_attn/", "flashinfer/", "bitsandbytes/",
+                                            "fsspec/", "aiohttp/", "ray/", "wandb/", "tensorboard/", "torchaudio/",
+                                            "torchtext/", "torchmetrics/", "webdataset/", "dgl/", "torch_geometric/",
+                                            "gymnasium/", "stable_baselines3/", "megatron/", "transformer_engine/",
+                                            "json/", "pickle.py", "random.py", "os.py", "posixpath.py", "re.py",
+                                            "abc.py", "inspect.py", "traceback.py", "warnings.py", "weakref.py",
+                                            "collections/", "dataclasses.py", "tempfile.py", "shutil.py", "struct.py",
+                                            "socket.py", "subprocess.py", "time.py", "types.py", "io.py"};
 
 static int is_user_frame(const char *s)
 {

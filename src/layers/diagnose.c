@@ -332,7 +332,7 @@ static void fill_trust(struct gw_diag *d, struct gw_report *r)
     r->profiler_slowdown = d->dev && d->scale_likely < 1 ? 1 / d->scale_likely : NAN;
     size_t n = 0;
     if (d->dev && !d->an->steps.count)
-        notes[n++] = _("no steps were found: the verdict rests on the whole recording, warm-up included");
+        notes[n++] = _("no steps were found: the verdict rests on the whole recording, warm-up included, and \"a step\" means all of it");
     if (d->dev && d->an->steps.warmup)
         notes[n++] = gw_arena_printf(d->arena, _("%zu leading steps of compilation or start-up were left out"), d->an->steps.warmup);
     if (d->dev && d->dev->replay && r->replay_error > 0.1)

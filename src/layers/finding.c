@@ -160,6 +160,8 @@ void gw_diag_gain(struct gw_diag *d, struct gw_draft *f, const struct gw_whatif 
         err = 0.05;
     double lo = min3(g[0][0], g[1][0], g[2][0]), hi = max3(g[0][2], g[1][2], g[2][2]);
     gw_diag_gain_set(f, 1 + (lo - 1) * (1 - err) - err * 0.2, g[1][1], hi * (1 + err));
+    if (!d->an->steps.count)
+        return;
     double step = gw_diag_time(d, &none, d->scale_likely) / d->steps;
     double fit = (double)d->wall / gw_diag_time(d, &none, 1);
     f->f.now_step_ns = (int64_t)(step * fit);

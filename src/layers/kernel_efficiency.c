@@ -216,6 +216,19 @@ static void run_places(struct gw_diag *d, struct gw_draft *f, uint32_t labels)
     gw_places_done(p, f, 3);
 }
 
+/* Recorded shapes on one line: "[[2880], [32, 2880]]". */
+static const char *one_line(struct gw_diag *d, const char *s)
+{
+    char *out = gw_arena_alloc(d->arena, strlen(s) + 1);
+    size_t n = 0;
+    for (; out && *s && n < 120; s++)
+        if (*s > ' ')
+            out[n++] = *s;
+        else if (n && out[n - 1] == ',') /* one blank after a comma, none elsewhere */
+            out[n++] = ' ';
+    return out ? out : "";
+}
+
 int gw_find_slow_op(struct gw_diag *d)
 {
     int64_t lost = d->dev->cause_ns[GW_CAUSE_SLOW_OP];
@@ -242,7 +255,7 @@ int gw_find_slow_op(struct gw_diag *d)
     gw_diag_seen(d, f, (double)n / d->steps, "count", "operators", _("%.3g times a step an operator stays in its own host code, up to %s"),
                  (double)n / d->steps, gw_diag_time_text(d, (double)longest));
     if (shape[0])
-        gw_diag_seen(d, f, NAN, "1", "operators", _("the longest one had the shapes %.120s"), shape);
+        gw_diag_seen(d, f, NAN, "1", "operators", _("the longest one had the shapes %s"), one_line(d, shape));
     run_places(d, f, 1u << GW_CAUSE_SLOW_OP);
     gw_diag_fix(f, _("keep its shapes stable (plans and heuristics are redone for each new one), or choose another backend for this operator"),
                 _("gpuwhy diff before.json after.json"), "");

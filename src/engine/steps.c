@@ -14,12 +14,6 @@
 #define GW_STEPS_MATCH 0.85     /* share of the kernel sequence that must repeat */
 #define GW_STEPS_CANDIDATES 32
 
-static int cmp_i64(const void *a, const void *b)
-{
-    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-    return (x > y) - (x < y);
-}
-
 struct gw_vote {
     uint32_t name;
     uint32_t count;
@@ -84,19 +78,31 @@ size_t gw_steps_period(const uint32_t *seq, size_t n, double *share)
     return best;
 }
 
+struct gw_mark {
+    int64_t at;     /* host ns at which the step begins */
+    int64_t number; /* of a numbered mark, -1 none: a schedule that repeats leaves holes in the numbers and in time */
+};
+
+static int cmp_mark(const void *a, const void *b)
+{
+    const struct gw_mark *x = a, *y = b;
+    return (x->at > y->at) - (x->at < y->at);
+}
+
 /* Host times at which steps begin, by the first rule that gives enough of them. */
 struct gw_found {
-    struct gw_array at; /* int64_t */
+    struct gw_array at; /* struct gw_mark */
     int64_t last_end;
     const char *by, *marker;
 };
 
-static int add_mark(struct gw_found *f, int64_t at)
+static int add_mark(struct gw_found *f, int64_t at, const char *name)
 {
-    int64_t *p = gw_array_push(&f->at);
+    struct gw_mark *p = gw_array_push(&f->at);
+    const char *hash = strrchr(name, '#');
     if (!p)
         return GW_ENOMEM;
-    *p = at;
+    *p = (struct gw_mark){.at = at, .number = hash && hash[1] >= '0' && hash[1] <= '9' ? strtoll(hash + 1, NULL, 10) : -1};
     return GW_OK;
 }
 
@@ -142,7 +148,7 @@ static int by_rule(const struct gw_analysis *an, int64_t pid, struct gw_found *f
         if (!rule_hit(an, e, rule))
             continue;
         /* the optimizer ends a step, everything else begins one */
-        if (add_mark(f, rule == RULE_OPTIMIZER ? e->end : e->start) < 0)
+        if (add_mark(f, rule == RULE_OPTIMIZER ? e->end : e->start, gw_trace_text(an->t, e->name)) < 0)
             return GW_ENOMEM;
         f->last_end = e->end;
         f->marker = gw_trace_text(an->t, e->name);
@@ -180,7 +186,7 @@ static int by_user_range(const struct gw_analysis *an, const struct gw_dev *dev,
         const struct gw_event *e = gw_ev(an, lane->order[i]);
         if (e->kind != GW_KIND_ANNOT || e->name != best)
             continue;
-        rc = add_mark(f, e->start);
+        rc = add_mark(f, e->start, "");
         f->last_end = e->end;
     }
     f->by = "annotation";
@@ -188,13 +194,25 @@ static int by_user_range(const struct gw_analysis *an, const struct gw_dev *dev,
     return rc;
 }
 
+/* End of the last operation launched before `before`. */
+static int64_t last_end(const struct gw_analysis *an, const struct gw_dev *dev, int64_t before)
+{
+    int64_t end = dev->whole.start;
+    for (size_t i = 0; i < dev->nops; i++) {
+        const struct gw_event *e = gw_ev(an, dev->ops[i]);
+        if ((before == INT64_MAX || (e->link != GW_NONE && gw_ev(an, e->link)->start < before)) && e->end > end)
+            end = e->end;
+    }
+    return end;
+}
+
 /* GPU-side boundaries of host-side marks: the start of the first operation launched at or after each mark. */
 static int bounds_from_marks(struct gw_analysis *an, struct gw_dev *dev, struct gw_found *f)
 {
     struct gw_steps *s = &an->steps;
     size_t n = f->at.len;
-    int64_t *at = f->at.data;
-    qsort(at, n, sizeof *at, cmp_i64);
+    struct gw_mark *at = f->at.data;
+    qsort(at, n, sizeof *at, cmp_mark);
     int64_t *first = gw_arena_calloc(an->arena, n, sizeof *first);
     int64_t *bound = gw_arena_calloc(an->arena, n + 1, sizeof *bound);
     int64_t *host = gw_arena_calloc(an->arena, n + 1, sizeof *host);
@@ -205,12 +223,12 @@ static int bounds_from_marks(struct gw_analysis *an, struct gw_dev *dev, struct 
     for (size_t i = 0; i < dev->nops; i++) {
         const struct gw_event *e = gw_ev(an, dev->ops[i]);
         int64_t when = e->link == GW_NONE ? INT64_MIN : gw_ev(an, e->link)->start;
-        if (when < at[0])
+        if (when < at[0].at)
             continue;
         size_t lo = 0, hi = n;
         while (hi - lo > 1) {
             size_t mid = lo + (hi - lo) / 2;
-            if (at[mid] <= when)
+            if (at[mid].at <= when)
                 lo = mid;
             else
                 hi = mid;
@@ -221,7 +239,8 @@ static int bounds_from_marks(struct gw_analysis *an, struct gw_dev *dev, struct 
     /* the longest stretch of steps with GPU work; empty ones (recorded on the host only) are left out */
     size_t from = 0, len = 0, run = 0, empty = 0;
     for (size_t i = 0; i < n; i++) {
-        if (first[i] == INT64_MAX || (i && run && first[i] < first[i - 1])) {
+        int hole = i && at[i].number >= 0 && at[i - 1].number >= 0 && at[i].number != at[i - 1].number + 1;
+        if (first[i] == INT64_MAX || hole || (i && run && first[i] < first[i - 1])) {
             empty += first[i] == INT64_MAX;
             run = first[i] == INT64_MAX ? 0 : 1;
         } else {
@@ -234,9 +253,13 @@ static int bounds_from_marks(struct gw_analysis *an, struct gw_dev *dev, struct 
     }
     for (size_t i = 0; i < len; i++) {
         bound[i] = first[from + i];
-        host[i] = at[from + i];
+        host[i] = at[from + i].at;
     }
-    bound[len] = from + len < n && first[from + len] != INT64_MAX ? first[from + len] : dev->whole.end;
+    int whole_next = from + len < n && first[from + len] != INT64_MAX &&
+                     (at[from + len].number < 0 || at[from + len].number == at[from + len - 1].number + 1);
+    if (!len)
+        return GW_OK;
+    bound[len] = whole_next ? first[from + len] : last_end(an, dev, from + len < n ? at[from + len].at : INT64_MAX);
     s->count = len;
     s->bound = bound;
     s->host = host;

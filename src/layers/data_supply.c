@@ -327,7 +327,7 @@ int gw_find_blocking_copy(struct gw_diag *d)
             waits++;
             bytes += d->dev->blocks[i].bytes > 0 ? d->dev->blocks[i].bytes : 0;
         }
-    if ((double)lost < GW_LIM_COPY * (double)d->wall || (!waits && (double)exposed < 2 * GW_LIM_COPY * (double)d->wall))
+    if ((double)lost < GW_LIM_COPY * (double)d->wall || !waits)
         return GW_SILENT;
     struct gw_draft *f = gw_diag_add(d, GW_F_BLOCKING_COPY, lost);
     unsigned kinds = 1u << PINNED_IN | 1u << PINNED_OUT;
@@ -352,9 +352,8 @@ int gw_find_blocking_copy(struct gw_diag *d)
         gw_diag_gain_cap(f, (double)d->wall / fmax(in, back));
     gw_diag_seen(d, f, (double)exposed / (double)d->wall, "share", "timeline", _("%.0f %% of the time only a copy runs, another %.0f %% nothing does because the host waited for one"),
                  100 * (double)exposed / (double)d->wall, 100 * (double)idle / (double)d->wall);
-    if (waits)
-        gw_diag_seen(d, f, (double)waits / d->steps, "count", "API calls", _("the host waits for %.3g copies a step, %s each"),
-                     (double)waits / d->steps, gw_diag_bytes_text(d, (double)bytes / (double)waits));
+    gw_diag_seen(d, f, (double)waits / d->steps, "count", "API calls", _("the host waits for %.3g copies a step, %s each"),
+                 (double)waits / d->steps, gw_diag_bytes_text(d, (double)bytes / (double)waits));
     copy_places(d, f, kinds | 1u << PAGEABLE_OUT | 1u << PAGEABLE_IN);
     gw_diag_fix(f, _("copy while the GPU computes: `x.to(device, non_blocking=True)` from pinned memory, one batch ahead on a stream of its own; fetch results less often and in one piece"),
                 _("gpuwhy diff before.json after.json"), _("GPU memory for one more batch"));

@@ -213,14 +213,23 @@ static const char *limit_text(struct gw_diag *d)
                            100 * (double)d->kclass_ns[best] / (double)d->kernel_ns);
 }
 
+/* Exposed copies that nobody waits for are no bottleneck with a sure gain, but no secret either. */
+static const char *copies_text(struct gw_diag *d)
+{
+    double share = (double)d->dev->steady.copy_exposed / (double)(d->wall ? d->wall : 1);
+    return share < GW_LIM_COPY ? ""
+                               : gw_arena_printf(d->arena, _(" %.0f %% of the time only copies run: prefetching on a stream of its own could hide part of them."),
+                                                 100 * share);
+}
+
 static void fine(struct gw_diag *d, struct gw_report *r)
 {
     r->verdict.finding = "none";
     r->verdict.layer = "outside";
     double idle = 100 * (1 - d->busy);
     if (d->busy >= 0.9)
-        r->verdict.sentence = gw_arena_printf(d->arena, _("This job is fine: the GPU is busy %.0f %% of the time, and nothing that this recording can show is worth 3 %% or more.%s"),
-                                              100 * d->busy, limit_text(d));
+        r->verdict.sentence = gw_arena_printf(d->arena, _("This job is fine: the GPU is busy %.0f %% of the time, and nothing that this recording can show is worth 3 %% or more.%s%s"),
+                                              100 * d->busy, copies_text(d), limit_text(d));
     else
         r->verdict.sentence = gw_arena_printf(d->arena, _("Your GPU idles %.0f %% of the time, but no cause in this recording is worth 3 %% by itself. See what was not evaluated."), idle);
 }

@@ -236,6 +236,9 @@ static void check_ignored(struct gw_session *s)
         char value[512];
         if (!p->alive || !(p->flags & GW_PF_CUDA) || (p->flags & GW_PF_FORKED))
             continue;
+        look_at_files(s); /* it may have started between the two looks */
+        if (s->saw_injected)
+            return;
         s->warned |= WARN_IGNORED;
         if (!gw_proc_env_value(s->proc, p->pid, "CUDA_INJECTION64_PATH", value, sizeof value))
             snprintf(value, sizeof value, "(not set in its environment)");

@@ -184,7 +184,8 @@ static int maps_has(int proc, int pid, const char *word)
 static void look_for_cuda(struct gw_tree *t, struct gw_tree_process *p, uint64_t now)
 {
     static const uint64_t at[] = {3, 10, 30, 90}; /* seconds after the first sight */
-    if ((p->flags & GW_PF_CUDA) || p->maps_looks >= sizeof at / sizeof *at || now - p->seen_ns < at[p->maps_looks] * 1000000000u)
+    if ((p->flags & GW_PF_CUDA) || p->maps_looks >= sizeof at / sizeof *at ||
+        now < p->seen_ns + at[p->maps_looks] * 1000000000u)
         return;
     p->maps_looks++;
     if (maps_has(t->proc, p->pid, "libcuda.so")) {

@@ -1,5 +1,14 @@
 #include "import/gw_json_scan.h"
 
+enum { ST_ = GW_JSON_STOP, WS_ = GW_JSON_STOP | GW_JSON_WS };
+const unsigned char gw_json_class[256] = {
+    /* control bytes end a word, and only these four are white space */
+    ST_, ST_, ST_, ST_, ST_, ST_, ST_, ST_, ST_, WS_, WS_, ST_, ST_, WS_, ST_, ST_,
+    ST_, ST_, ST_, ST_, ST_, ST_, ST_, ST_, ST_, ST_, ST_, ST_, ST_, ST_, ST_, ST_,
+    WS_,
+    ['"'] = ST_, ['{'] = ST_, ['}'] = ST_, ['['] = ST_, [']'] = ST_, [':'] = ST_, [','] = ST_ | GW_JSON_COMMA,
+};
+
 static int follows_string(char c) { return c == ',' || c == '}' || c == ']' || c == ':'; }
 
 /* Behind at most GW_JSON_LOOK bytes of white space; NULL when there are more. */
@@ -172,6 +181,9 @@ enum gw_json_check gw_json_check(const char *p, const char *end, const char **at
         *at = p;
         if (k.depth == 0)
             return GW_JSON_COMPLETE;
+        /* In a list anything may follow anything once a missing comma is forgiven: it is only where there is a gap. */
+        if (want_value && c != '[' && p < end && !gw_json_is(*p, GW_JSON_WS | GW_JSON_COMMA) && *p != ']')
+            return GW_JSON_WRONG;
     }
 }
 

@@ -31,11 +31,32 @@ struct gw_json_cur {
     const char *p, *end;
 };
 
-static inline int gw_json_is_ws(char c) { return c == ' ' || c == '\n' || c == '\r' || c == '\t'; }
+/* What a byte is outside strings: bit 0 white space, bit 1 the end of a bare word, bit 2 a comma. */
+enum { GW_JSON_WS = 1, GW_JSON_STOP = 2, GW_JSON_COMMA = 4 };
+extern const unsigned char gw_json_class[256];
+
+static inline int gw_json_is(char c, int what) { return gw_json_class[(unsigned char)c] & what; }
+static inline int gw_json_is_ws(char c) { return gw_json_is(c, GW_JSON_WS); }
 
 static inline const char *gw_json_ws(const char *p, const char *end)
 {
     while (p < end && gw_json_is_ws(*p))
+        p++;
+    return p;
+}
+
+/* Past white space and commas. Writers indent by some spaces after a line break: those go in one step. */
+static inline const char *gw_json_gap(const char *p, const char *end)
+{
+#if defined(__SSE2__)
+    if (end - p >= 16) {
+        __m128i v = _mm_loadu_si128((const __m128i *)(const void *)p);
+        __m128i blank = _mm_or_si128(_mm_cmpeq_epi8(v, _mm_set1_epi8(' ')), _mm_cmpeq_epi8(v, _mm_set1_epi8('\n')));
+        blank = _mm_or_si128(blank, _mm_cmpeq_epi8(v, _mm_set1_epi8(',')));
+        p += __builtin_ctz(~(unsigned)_mm_movemask_epi8(blank));
+    }
+#endif
+    while (p < end && gw_json_is(*p, GW_JSON_WS | GW_JSON_COMMA))
         p++;
     return p;
 }
@@ -78,9 +99,7 @@ static inline const char *gw_json_string_end(const char *p, const char *end)
  * 1: a key, as raw text between its quotes; 0: the object has ended, the cursor is behind its brace; -1: no JSON. */
 static inline int gw_json_next_key(struct gw_json_cur *c, const char **key, size_t *n)
 {
-    const char *p = c->p, *end = c->end;
-    while (p < end && (gw_json_is_ws(*p) || *p == ','))
-        p++;
+    const char *end = c->end, *p = gw_json_gap(c->p, end);
     c->p = p;
     if (p == end)
         return -1;
@@ -107,8 +126,7 @@ static inline int gw_json_next_key(struct gw_json_cur *c, const char **key, size
 static inline size_t gw_json_word(const char *p, const char *end)
 {
     const char *s = p;
-    while (p < end && (unsigned char)*p > ' ' && *p != ',' && *p != '}' && *p != ']' && *p != '"' && *p != ':' &&
-           *p != '{' && *p != '[')
+    while (p < end && !gw_json_is(*p, GW_JSON_STOP))
         p++;
     return (size_t)(p - s);
 }

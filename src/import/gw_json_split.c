@@ -359,6 +359,23 @@ static int out_of_text(struct gw_split *s, const char *w, size_t len)
     return 0;
 }
 
+/* An element has ended at `pos`. When the text ends right behind it, without the list's bracket, a lost brace may have made
+ * it swallow the rest: then its grammar is checked. 1: it is one; 0: it is not, and splitting goes on inside; -1: what
+ * follows is needed to tell (the closing brace will be seen again). */
+static int confirm(struct gw_split *s, const char *w, size_t len)
+{
+    const char *p = w + s->pos, *end = w + len, *limit = end - p > GW_JSON_LOOK ? p + GW_JSON_LOOK : end;
+    if (gw_json_ws(p, limit) < end)
+        return 1;
+    if (s->eof)
+        return !check_event(s, w, s->pos);
+    s->pos--;
+    s->depth = 1;
+    s->keep = s->event;
+    s->state = INSIDE;
+    return -1;
+}
+
 enum gw_split_result gw_split_next(struct gw_split *s, const char *w, size_t len, int eof, size_t *start, size_t *n)
 {
     enum gw_split_result rc;
@@ -375,7 +392,10 @@ enum gw_split_result gw_split_next(struct gw_split *s, const char *w, size_t len
         s->pos = (size_t)(s->scan(s, w + s->pos, w + len) - w);
         if (s->stop == STOP_DONE) {
             s->state = BETWEEN;
-            if (discarded)
+            int ok = discarded ? 0 : confirm(s, w, len);
+            if (ok < 0)
+                return GW_SPLIT_MORE;
+            if (ok == 0)
                 continue;
             *start = s->event;
             *n = s->pos - s->event;

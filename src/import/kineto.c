@@ -192,9 +192,9 @@ static void losses_of_split(struct reader *r)
 {
     const struct gw_split *s = &r->split;
     if (s->damaged)
-        gw_trace_lose(r->t, GW_LOSS_DAMAGED, s->damaged, s->damaged_at);
+        kineto_merge_lose(&r->merge, GW_LOSS_DAMAGED, s->damaged, s->damaged_at);
     if (s->oversize)
-        gw_trace_lose(r->t, GW_LOSS_BAD_EVENT, s->oversize, s->oversize_at);
+        kineto_merge_lose(&r->merge, GW_LOSS_BAD_EVENT, s->oversize, s->oversize_at);
 }
 
 static void take_block(struct reader *r, struct gw_block *nb)
@@ -236,7 +236,7 @@ static void progress(struct reader *r, int force)
     r->last_progress = now;
     if (r->o->progress(r->o->user, r->file_pos, gw_stream_file_bytes(r->s)) != 0 && !r->stop && !force) {
         r->stop = 1;
-        gw_trace_lose(r->t, GW_LOSS_TRUNCATED, 1, r->text_bytes);
+        kineto_merge_lose(&r->merge, GW_LOSS_TRUNCATED, 1, r->text_bytes);
     }
 }
 
@@ -270,10 +270,12 @@ static void read_all(struct reader *r)
 static void losses_of_stream(struct reader *r)
 {
     const struct gw_stream_status *st = gw_stream_status(r->s);
+    if (!gw_stream_ended(r->s))
+        return;
     if (st->code == GW_EIO)
-        gw_trace_lose(r->t, GW_LOSS_TRUNCATED, 1, st->text_off);
+        kineto_merge_lose(&r->merge, GW_LOSS_TRUNCATED, 1, st->text_off);
     else if (st->code < 0)
-        gw_trace_lose(r->t, GW_LOSS_DECOMPRESS, 1, st->text_off);
+        kineto_merge_lose(&r->merge, GW_LOSS_DECOMPRESS, 1, st->text_off);
 }
 
 static void losses_of_root(struct reader *r)
@@ -282,15 +284,15 @@ static void losses_of_root(struct reader *r)
     if (r->in_events)
         losses_of_split(r);
     if (root->damaged)
-        gw_trace_lose(r->t, GW_LOSS_DAMAGED, root->damaged, root->damaged_at);
+        kineto_merge_lose(&r->merge, GW_LOSS_DAMAGED, root->damaged, root->damaged_at);
     /* A bare list may end without its bracket: the format allows it, for writers that were killed. */
     int open_list = r->in_events && !(root->bare && gw_split_between(&r->split));
     if (open_list || root->at == KINETO_AT_OBJECT)
-        gw_trace_lose(r->t, GW_LOSS_TRUNCATED, 1, r->text_bytes);
+        kineto_merge_lose(&r->merge, GW_LOSS_TRUNCATED, 1, r->text_bytes);
     if (root->second == 1 || root->lists > 1)
-        gw_trace_lose(r->t, GW_LOSS_SEVERAL_WRITERS, 1, -1);
+        kineto_merge_lose(&r->merge, GW_LOSS_SEVERAL_WRITERS, 1, -1);
     else if (root->second == 2 && root->at == KINETO_AT_END)
-        gw_trace_lose(r->t, GW_LOSS_DAMAGED, 1, r->text_bytes);
+        kineto_merge_lose(&r->merge, GW_LOSS_DAMAGED, 1, r->text_bytes);
 }
 
 /* No trace, or nothing in it: says so in one line. */
@@ -298,6 +300,8 @@ static int judge(struct reader *r)
 {
     const struct kineto_root *root = &r->root;
     static const char how[] = N_("give a trace that torch.profiler wrote: prof.export_chrome_trace(\"trace.json\")");
+    if (r->stop && gw_trace_count(r->t) == 0)
+        return gw_error_set(r->err, GW_EINTR, r->path, r->text_bytes, "", _("stopped before the first event was read"));
     if (root->at == KINETO_AT_START && gw_stream_status(r->s)->code < 0)
         return gw_error_set(r->err, GW_EFORMAT, r->path, 0, _("copy the file again"), "%s",
                             _(gw_stream_status(r->s)->what));
@@ -329,6 +333,15 @@ static int judge(struct reader *r)
 static int finish(struct reader *r)
 {
     struct gw_facts *facts = &r->t->facts;
+    if (!r->stop) {
+        losses_of_stream(r);
+        losses_of_root(r);
+    }
+    if (r->merge.gpu_ops && !r->merge.gpu_fraction) {
+        kineto_merge_lose(&r->merge, GW_LOSS_US_RESOLUTION, 1, -1);
+        if (facts->clock_error_ns < 1000)
+            facts->clock_error_ns = 1000;
+    }
     if (r->rc == GW_OK)
         r->rc = kineto_merge_finish(&r->merge);
     if (r->rc == GW_OK)
@@ -336,15 +349,6 @@ static int finish(struct reader *r)
     if (r->rc < 0)
         return gw_error_set(r->err, r->rc, r->path, r->text_bytes, _("record fewer steps, or read it on a larger machine"),
                             _("out of memory"));
-    if (!r->stop) {
-        losses_of_stream(r);
-        losses_of_root(r);
-    }
-    if (r->merge.gpu_ops && !r->merge.gpu_fraction) {
-        gw_trace_lose(r->t, GW_LOSS_US_RESOLUTION, 1, -1);
-        if (facts->clock_error_ns < 1000)
-            facts->clock_error_ns = 1000;
-    }
     struct gw_source *src = gw_trace_source(r->t, r->path, "kineto");
     if (src) {
         src->bytes = gw_stream_file_bytes(r->s);

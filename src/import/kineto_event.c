@@ -71,7 +71,7 @@ static unsigned cat_kind(const struct kineto_parser *p, const char *s, size_t n)
 {
     if (n)
         for (size_t h = cat_hash(s, n); p->cats[h].name; h = (h + 1) & 255)
-            if (p->cats[h].n == n && !strncasecmp(p->cats[h].name, s, n))
+            if (p->cats[h].n == n && (!memcmp(p->cats[h].name, s, n) || !strncasecmp(p->cats[h].name, s, n)))
                 return p->cats[h].kind;
     return KINETO_UNKNOWN;
 }
@@ -186,7 +186,16 @@ struct fields {
 };
 
 /* Phases of the trace event format that are neither slices, counters nor metadata: flows, instants, async, objects. */
-static int ph_dropped(char ph) { return ph != '\0' && strchr("stfiIRnbeNODPvVcp(),", ph) != NULL; }
+static int ph_dropped(char ph)
+{
+    switch (ph) {
+    case 's': case 't': case 'f': case 'i': case 'I': case 'R': case 'n': case 'b': case 'e': case 'N': case 'O':
+    case 'D': case 'P': case 'v': case 'V': case 'c': case 'p': case '(': case ')': case ',':
+        return 1;
+    default:
+        return 0;
+    }
+}
 
 static enum kineto_args_for args_for(const struct fields *f)
 {
@@ -205,6 +214,24 @@ static enum kineto_args_for args_for(const struct fields *f)
     }
 }
 
+/* Is there a key "ph" in [p, end)? */
+static int has_ph(const char *p, const char *end)
+{
+#if defined(__SSE2__)
+    /* The quote and the p together are rare enough to look closer each time. */
+    for (; end - p > 16; p += 16) {
+        __m128i a = _mm_loadu_si128((const __m128i *)(const void *)p);
+        __m128i b = _mm_loadu_si128((const __m128i *)(const void *)(p + 1));
+        unsigned m = (unsigned)_mm_movemask_epi8(
+            _mm_and_si128(_mm_cmpeq_epi8(a, _mm_set1_epi8('"')), _mm_cmpeq_epi8(b, _mm_set1_epi8('p'))));
+        for (; m; m &= m - 1)
+            if (end - p - __builtin_ctz(m) >= 4 && !memcmp(p + __builtin_ctz(m), "\"ph\"", 4))
+                return 1;
+    }
+#endif
+    return memmem(p, (size_t)(end - p), "\"ph\"", 4) != NULL;
+}
+
 /* Nothing more is needed from the rest of the event. It is passed over unread when it is the rest of this one only: two
  * events that damage glued together have a second "ph". */
 static int may_stop(const struct fields *f, const struct gw_json_cur *c)
@@ -213,7 +240,7 @@ static int may_stop(const struct fields *f, const struct gw_json_cur *c)
     int wanted = f->ph == 'X' && f->kind != KINETO_DROP;
     if (!(f->has & HAS_PH) || (wanted && (f->has & ALL) != ALL) || (!wanted && f->ph != 'X' && !ph_dropped(f->ph)))
         return 0;
-    return !memmem(c->p, (size_t)(c->end - c->p), "\"ph\"", 4);
+    return !has_ph(c->p, c->end);
 }
 
 static int read_ph(struct gw_json_cur *c, struct fields *f)
@@ -389,9 +416,9 @@ static void kernel_details(const struct fields *f, struct gw_event *e)
     }
     if (f->a.has & KINETO_ARG_NODE && f->a.node != 0)
         e->flags |= GW_EV_IN_GRAPH;
-    unsigned size = kineto_dtype_bytes(f->a.dtype.s, f->a.dtype.n);
+    unsigned size = f->a.has & KINETO_ARG_NELEMS ? kineto_dtype_bytes(f->a.dtype.s, f->a.dtype.n) : 0;
     uint64_t bytes;
-    if (f->a.has & KINETO_ARG_NELEMS && size && !__builtin_mul_overflow(f->a.nelems, (uint64_t)size, &bytes)) {
+    if (size && !__builtin_mul_overflow(f->a.nelems, (uint64_t)size, &bytes)) {
         e->arg1 = bytes;
         e->flags |= GW_EV_HAS_ARG1;
     }
@@ -547,7 +574,7 @@ static void put_counters(struct kineto_parser *p, struct kineto_batch *b, const 
         memcpy(num, v.s, v.n);
         num[v.n] = '\0';
         double d = strtod(num, &stop);
-        if (*stop || d - d != 0) /* no number, or not a finite one */
+        if (*stop || d - d != 0 || strspn(num, "0123456789+-.eE") != v.n) /* no number, or not a finite one */
             continue;
         memcpy(&e.arg0, &d, sizeof d);
         e.name = f->kind == KINETO_RANGE ? name_number(p, b, key, 1) : series_number(p, b, f->name, key);
@@ -569,7 +596,7 @@ static void put_event(struct kineto_parser *p, struct kineto_batch *b, const str
         put_counters(p, b, f, end);
     } else if (ph_dropped(f->ph) || f->kind == KINETO_DROP) {
         return;
-    } else if (f->ph == 'X' || f->ph == 'B' || f->ph == 'E') {
+    } else if (f->ph == 'X' || (f->ph == 'B' && f->kind != KINETO_RANGE) || f->ph == 'E') {
         put_slice(p, b, f);
     } else {
         lose(b, GW_LOSS_UNKNOWN_RECORD, f->start);

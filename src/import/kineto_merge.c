@@ -49,6 +49,16 @@ void kineto_merge_free(struct kineto_merge *m)
     gw_intern_destroy(m->rows);
 }
 
+void kineto_merge_lose(struct kineto_merge *m, enum gw_loss loss, uint64_t n, int64_t byte)
+{
+    struct gw_loss_count *l = &m->loss[loss];
+    if (byte >= 0 && (l->count == 0 || l->first_byte < 0 || byte < l->first_byte))
+        l->first_byte = byte;
+    else if (l->count == 0)
+        l->first_byte = -1;
+    l->count += n;
+}
+
 /* ---- local numbers ---- */
 
 static uint32_t trace_name(struct kineto_merge *m, const struct kineto_batch *b, const struct kineto_name *n)
@@ -105,7 +115,7 @@ static int learn(struct kineto_merge *m, const struct kineto_batch *b)
             return GW_ENOMEM;
         *slot = trace_lane(m, l + i);
         if (*slot == GW_NONE) /* more rows than a trace can hold: their events are left out below */
-            gw_trace_lose(m->t, GW_LOSS_MEMORY_CAP, 1, -1);
+            kineto_merge_lose(m, GW_LOSS_MEMORY_CAP, 1, -1);
     }
     return GW_OK;
 }
@@ -129,7 +139,7 @@ static void begin_slice(struct kineto_merge *m, const struct gw_event *e, uint32
         at = (uint32_t)m->open.len;
     }
     if (!o || !row) {
-        gw_trace_lose(m->t, GW_LOSS_BAD_EVENT, 1, -1);
+        kineto_merge_lose(m, GW_LOSS_BAD_EVENT, 1, -1);
         return;
     }
     uint32_t *top = (uint32_t *)m->tops.data + row;
@@ -143,7 +153,7 @@ static int end_slice(struct kineto_merge *m, struct gw_event *e, uint32_t row)
 {
     uint32_t *top = row ? (uint32_t *)m->tops.data + row : NULL;
     if (!top || !*top) {
-        gw_trace_lose(m->t, GW_LOSS_BAD_EVENT, 1, -1);
+        kineto_merge_lose(m, GW_LOSS_BAD_EVENT, 1, -1);
         return 0;
     }
     struct open_slice *o = (struct open_slice *)m->open.data + (*top - 1);
@@ -154,7 +164,7 @@ static int end_slice(struct kineto_merge *m, struct gw_event *e, uint32_t row)
     o->below = m->free_slices;
     m->free_slices = at;
     if (end < e->start) {
-        gw_trace_lose(m->t, GW_LOSS_NEGATIVE_DURATION, 1, -1);
+        kineto_merge_lose(m, GW_LOSS_NEGATIVE_DURATION, 1, -1);
         end = e->start;
     }
     e->end = end;
@@ -207,7 +217,7 @@ int kineto_merge_add(struct kineto_merge *m, const struct kineto_batch *b)
     }
     for (int i = 0; i < GW_LOSS_COUNT; i++)
         if (b->loss[i].count)
-            gw_trace_lose(m->t, (enum gw_loss)i, b->loss[i].count, b->loss[i].first_byte);
+            kineto_merge_lose(m, (enum gw_loss)i, b->loss[i].count, b->loss[i].first_byte);
     m->seen += b->seen;
     m->torch |= b->torch;
     m->gpu_ops |= b->gpu_ops;
@@ -316,7 +326,10 @@ int kineto_merge_finish(struct kineto_merge *m)
 {
     uint64_t open = count_open(m);
     if (open)
-        gw_trace_lose(m->t, GW_LOSS_BAD_EVENT, open, -1);
+        kineto_merge_lose(m, GW_LOSS_BAD_EVENT, open, -1);
+    for (int i = 0; i < GW_LOSS_COUNT; i++)
+        if (m->loss[i].count)
+            gw_trace_lose(m->t, (enum gw_loss)i, m->loss[i].count, m->loss[i].first_byte);
     if (name_lanes(m) < 0)
         return GW_ENOMEM;
     return mark_graphs(m);

@@ -20,6 +20,7 @@ struct kineto_merge {
     int torch;                 /* a category of torch.profiler was seen */
     int gpu_ops, gpu_fraction; /* see struct kineto_batch */
     int full;                  /* the trace takes no more events */
+    struct gw_loss_count loss[GW_LOSS_COUNT]; /* put into the trace by kineto_merge_finish() */
 
     /* private */
     int parsers;
@@ -36,6 +37,8 @@ int kineto_merge_init(struct kineto_merge *m, struct gw_trace *t, int parsers);
 void kineto_merge_free(struct kineto_merge *m);
 /* 0 or GW_ENOMEM. At the trace's cap `full` is set, and the rest of the batch is left out. */
 int kineto_merge_add(struct kineto_merge *m, const struct kineto_batch *b);
+/* Counts `n` losses. They may come in any order: the smallest `byte` that is not negative is where the first one is. */
+void kineto_merge_lose(struct kineto_merge *m, enum gw_loss loss, uint64_t n, int64_t byte);
 /* Once, after the last batch: names of lanes, slices left open, kernels that ran in graphs. 0 or GW_ENOMEM. */
 int kineto_merge_finish(struct kineto_merge *m);
 

@@ -1,0 +1,10 @@
+# Importers: the reader of torch.profiler traces and what it is made of.
+add_executable(dump_events ${CMAKE_CURRENT_LIST_DIR}/dump_events.c)
+target_link_libraries(dump_events PRIVATE gw_import)
+
+gw_unit_test(import_decimal SOURCES test_import_decimal.c LIBS gw_import)
+gw_unit_test(import_kineto SOURCES test_import_kineto.c LIBS gw_import)
+gw_unit_test(import_damage SOURCES test_import_damage.c LIBS gw_import)
+gw_unit_test(import_stream SOURCES test_import_stream.c LIBS gw_import)
+
+gw_python_test(import_diff diff_reader.py $<TARGET_FILE:dump_events> --traces ${GW_TRACES_DIR})

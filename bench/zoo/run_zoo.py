@@ -84,7 +84,7 @@ def main():
     p.add_argument("cases", nargs="*")
     p.add_argument("--seconds", type=float, default=8)
     p.add_argument("--budget", type=float, default=420)
-    p.add_argument("--options", default="--windows 2s,3s,2s,6s")
+    p.add_argument("--options", default="--windows 2s,2s,2s,4s")
     a = p.parse_args()
     os.makedirs(a.out, exist_ok=True)
     began = time.time()

@@ -30,7 +30,7 @@ static const struct argp_option options[] = {
     {"full", KEY_FULL, NULL, 0, N_("record all GPU work from the start, not in windows; costs the job a few percent"), 1},
     {"windows", KEY_WINDOWS, N_("FIRST,LEN,NEXT,PERIOD"), 0,
      N_("when to record GPU work: the first window FIRST after CUDA starts and LEN long, then NEXT long every PERIOD "
-        "(default: 3s,2s,1s,10s)"), 1},
+        "(default: 3s,2s,2s,20s)"), 1},
     {"max-size", KEY_MAX_SIZE, N_("SIZE"), 0, N_("largest record file of each process (default: 2G)"), 1},
     {"no-gpu-records", KEY_NO_CUDA, NULL, 0, N_("do not load anything into the job: NVML and /proc only"), 1},
     {"no-hook", KEY_NO_HOOK, NULL, 0, N_("do not read DataLoader and torch settings inside Python"), 1},
@@ -135,7 +135,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         return 0;
     case KEY_WINDOWS:
         if (parse_windows(arg, &a->run) != 0)
-            argp_error(state, _("--windows=%s: write four times like 3s,2s,1s,10s, the last not below the third"), arg);
+            argp_error(state, _("--windows=%s: write four times like 3s,2s,2s,20s, the last not below the third"), arg);
         return 0;
     case KEY_KINDS:
         if (parse_kinds(arg, &a->run.kinds) != 0)
@@ -255,8 +255,8 @@ int gw_cmd_run(int argc, char **argv)
     memset(&a, 0, sizeof a);
     a.run.first_ns = 3 * SEC;
     a.run.first_len_ns = 2 * SEC;
-    a.run.window_ns = SEC;
-    a.run.period_ns = 10 * SEC;
+    a.run.window_ns = 2 * SEC;
+    a.run.period_ns = 20 * SEC;
     a.run.max_bytes = 2ull << 30;
     a.run.kinds = GW_CK_ALL;
     argp_err_exit_status = EXIT_RUN_FAILED; /* our own failures must not look like the job's */

@@ -90,8 +90,8 @@ const struct gw_event *nb_event(const struct gw_trace *t, unsigned kind, size_t 
 size_t nb_count(const struct gw_trace *t, unsigned kind)
 {
     size_t n = 0;
-    while (nb_event(t, kind, n))
-        n++;
+    for (size_t k = 0; k < gw_trace_count(t); k++)
+        n += gw_trace_event(t, (uint32_t)k)->kind == kind;
     return n;
 }
 

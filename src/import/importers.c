@@ -7,6 +7,7 @@
 #include "import/kineto.h"
 
 #ifdef GW_WITH_NSYS
+#include "import/ncu.h"
 #include "import/nsys_importer.h"
 #endif
 #ifdef GW_WITH_RECORD
@@ -17,6 +18,7 @@ const struct gw_importer *const gw_importers[] = {
     &gw_importer_kineto,
 #ifdef GW_WITH_NSYS
     &gw_importer_nsys,
+    &gw_importer_ncu,
 #endif
 #ifdef GW_WITH_RECORD
     &gw_importer_record,

@@ -4,6 +4,7 @@
 #include <strings.h>
 #include <sys/stat.h>
 
+#include "base/gw_i18n.h"
 #include "import/nsys_importer.h"
 
 #ifdef GW_HAVE_SQLITE
@@ -46,16 +47,16 @@ static int refuse(const char *path, const unsigned char *head, size_t len, struc
             snprintf(advice, sizeof advice, "turn it into a report first: QdstrmImporter -i %s", path);
         else
             snprintf(advice, sizeof advice, "run: nsys export --type sqlite --output %.*s.sqlite %s", stem, path, path);
-        return gw_error_set(err, GW_EFORMAT, path, -1, advice, "an Nsight Systems report in its own binary format");
+        return gw_error_set(err, GW_EFORMAT, path, -1, advice, _("an Nsight Systems report in its own binary format"));
     }
     if (len == 0)
-        return gw_error_set(err, GW_EFORMAT, path, -1, "export the report again", "the file is empty");
+        return gw_error_set(err, GW_EFORMAT, path, -1, _("export the report again"), _("the file is empty"));
     if (len > 3 && ((head[0] == 0x1f && head[1] == 0x8b) || !memcmp(head, "\x28\xb5\x2f\xfd", 4))) {
         snprintf(advice, sizeof advice, "unpack it first: %s -dk %s", head[0] == 0x1f ? "gzip" : "zstd", path);
-        return gw_error_set(err, GW_EFORMAT, path, -1, advice, "a compressed SQLite database cannot be read in place");
+        return gw_error_set(err, GW_EFORMAT, path, -1, advice, _("a compressed SQLite database cannot be read in place"));
     }
-    return gw_error_set(err, GW_EFORMAT, path, 0, "export the report again: nsys export --type sqlite REPORT.nsys-rep",
-                        "not an SQLite database");
+    return gw_error_set(err, GW_EFORMAT, path, 0, _("export the report again: nsys export --type sqlite REPORT.nsys-rep"),
+                        _("not an SQLite database"));
 }
 
 #ifdef GW_HAVE_SQLITE
@@ -72,16 +73,16 @@ static int has_prefix(const struct nsys *x, const char *prefix)
 static int check_tables(struct nsys *x)
 {
     if (nsys_has(x, "StringTable") && has_prefix(x, "CUPTI_ACTIVITY_KIND_"))
-        return gw_error_set(x->err, GW_EFORMAT, x->path, -1, "record with nsys: nsys profile -t cuda,nvtx,osrt COMMAND",
-                            "a database of nvprof, which ended in 2021");
+        return gw_error_set(x->err, GW_EFORMAT, x->path, -1, _("record with nsys: nsys profile -t cuda,nvtx,osrt COMMAND"),
+                            _("a database of nvprof, which ended in 2021"));
     if (has_prefix(x, "rocpd_"))
-        return gw_error_set(x->err, GW_EFORMAT, x->path, -1, "record with torch.profiler, or export a Chrome trace",
-                            "a database of ROCm's profiler");
+        return gw_error_set(x->err, GW_EFORMAT, x->path, -1, _("record with torch.profiler, or export a Chrome trace"),
+                            _("a database of ROCm's profiler"));
     if (!has_prefix(x, "CUPTI_ACTIVITY_KIND_") && !nsys_has(x, "StringIds") && !nsys_has(x, "META_DATA_EXPORT") &&
         !nsys_has(x, "EXPORT_META_DATA"))
         return gw_error_set(x->err, GW_EFORMAT, x->path, -1,
-                            "give a file made by: nsys export --type sqlite REPORT.nsys-rep",
-                            "an SQLite database, but not one of Nsight Systems");
+                            _("give a file made by: nsys export --type sqlite REPORT.nsys-rep"),
+                            _("an SQLite database, but not one of Nsight Systems"));
     return GW_OK;
 }
 
@@ -120,9 +121,9 @@ static int read_open(struct nsys *x)
     if (!x->gpu_rows && !x->call_rows && !x->range_rows && !x->other_rows) {
         int damaged = x->t->loss[GW_LOSS_DAMAGED].count > 0;
         return gw_error_set(x->err, damaged ? GW_EFORMAT : GW_ENODATA, x->path, -1,
-                            damaged ? "export the report again, or try: sqlite3 FILE .recover | sqlite3 NEW.sqlite"
-                                    : "record with: nsys profile -t cuda,nvtx,osrt COMMAND",
-                            damaged ? "too damaged to read" : "no GPU work, API calls or ranges in this export");
+                            damaged ? _("export the report again, or try: sqlite3 FILE .recover | sqlite3 NEW.sqlite")
+                                    : _("record with: nsys profile -t cuda,nvtx,osrt COMMAND"),
+                            "%s", damaged ? _("too damaged to read") : _("no GPU work, API calls or ranges in this export"));
     }
     nsys_info_after(x);
     return GW_OK;
@@ -154,8 +155,8 @@ static int read_sqlite(struct gw_trace *t, const char *path, int64_t bytes, cons
                        struct gw_error *err)
 {
     (void)t, (void)bytes, (void)o;
-    return gw_error_set(err, GW_ENOTSUP, path, -1, "build gpuwhy with the SQLite development files (libsqlite3-dev)",
-                        "this gpuwhy was built without SQLite and cannot read Nsight Systems exports");
+    return gw_error_set(err, GW_ENOTSUP, path, -1, _("build gpuwhy with the SQLite development files (libsqlite3-dev)"),
+                        _("this gpuwhy was built without SQLite and cannot read Nsight Systems exports"));
 }
 
 #endif
@@ -164,18 +165,21 @@ static int nsys_read(struct gw_trace *t, const char *path, const struct gw_impor
 {
     unsigned char head[100]; /* the header of an SQLite file */
     struct stat st;
+    if (!strcmp(path, "-") || (!stat(path, &st) && !S_ISREG(st.st_mode)))
+        return gw_error_set(err, GW_EFORMAT, path, -1, _("give the path of the file itself"),
+                            _("an SQLite database cannot be read from a pipe"));
     FILE *f = fopen(path, "rb");
     if (!f)
-        return gw_error_set(err, GW_EIO, path, -1, "check the path and its permissions", "cannot be opened");
+        return gw_error_set(err, GW_EIO, path, -1, _("check the path and its permissions"), _("cannot be opened"));
     size_t len = fread(head, 1, sizeof head, f);
     int failed = ferror(f) || fstat(fileno(f), &st) != 0;
     fclose(f);
     if (failed)
-        return gw_error_set(err, GW_EIO, path, -1, "check the path and the disk", "cannot be read");
+        return gw_error_set(err, GW_EIO, path, -1, _("check the path and the disk"), _("cannot be read"));
     if (len < sizeof sqlite_magic || memcmp(head, sqlite_magic, sizeof sqlite_magic) != 0)
         return refuse(path, head, len, err);
     return read_sqlite(t, path, (int64_t)st.st_size, o, err);
 }
 
 const struct gw_importer gw_importer_nsys = {
-    .name = "nsys", .title = "Nsight Systems export (.sqlite)", .sniff = nsys_sniff, .read = nsys_read};
+    .name = "nsys", .title = N_("Nsight Systems export (.sqlite)"), .sniff = nsys_sniff, .read = nsys_read};

@@ -8,6 +8,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/gw_i18n.h"
+
 struct nsys_slot {
     uint64_t key;
     uint32_t val, full;
@@ -154,8 +156,8 @@ static int list_tables(struct nsys *x)
         return GW_OK;
     }
     int io = (rc & 0xff) == SQLITE_IOERR || (rc & 0xff) == SQLITE_CANTOPEN;
-    return gw_error_set(x->err, io ? GW_EIO : GW_EFORMAT, x->path, -1, "copy the file again, or export it again",
-                        io ? "cannot be read (%s)" : "the database is damaged at its root (%s)",
+    return gw_error_set(x->err, io ? GW_EIO : GW_EFORMAT, x->path, -1, _("copy the file again, or export it again"),
+                        io ? _("cannot be read (%s)") : _("the database is damaged at its root (%s)"),
                         sqlite3_errmsg(x->db));
 }
 
@@ -174,13 +176,13 @@ int nsys_open(struct nsys *x)
     x->vfs = log ? "unix-none" : NULL;
     x->uri = make_uri(x->path, log ? "?mode=ro" : "?mode=ro&immutable=1");
     if (!x->uri)
-        return gw_error_set(x->err, GW_ENOMEM, x->path, -1, NULL, "out of memory");
+        return gw_error_set(x->err, GW_ENOMEM, x->path, -1, NULL, _("out of memory"));
     if (size_beside(x->path, "-journal") > 512) /* a whole header sector: the export was interrupted */
         gw_trace_lose(x->t, GW_LOSS_TRUNCATED, 1, -1);
     x->db = open_db(x->uri, x->vfs, &x->walker);
     if (!x->db)
-        return gw_error_set(x->err, GW_EIO, x->path, -1, "check the path and its permissions",
-                            "cannot be opened as an SQLite database");
+        return gw_error_set(x->err, GW_EIO, x->path, -1, _("check the path and its permissions"),
+                            _("cannot be opened as an SQLite database"));
     int rc = list_tables(x);
     if (rc < 0)
         return rc;

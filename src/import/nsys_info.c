@@ -226,12 +226,12 @@ static void read_gpus(struct nsys *x)
     make_devices(x);
     nsys_scan(x, &(struct nsys_table){
                  "TARGET_INFO_GPU",
-                 "id *name totalMemory smCount computeMajor computeMinor maxWarpsPerSm threadsPerWarp", 2, gpu_row});
+                 "id *name totalMemory smCount computeMajor computeMinor maxWarpsPerSm threadsPerWarp", 1, gpu_row});
     nsys_scan(x, &(struct nsys_table){"TARGET_INFO_CUDA_GPU",
                                   "deviceId *name globalMemorySize numMultiprocessors computeCapabilityMajor "
                                   "computeCapabilityMinor maxWarpsPerMultiprocessor numThreadsPerWarp",
                                   2, gpu_row});
-    nsys_scan(x, &(struct nsys_table){"TARGET_INFO_CUDA_DEVICE", "gpuId cudaId numMultiprocessors", 3, slice_row});
+    nsys_scan(x, &(struct nsys_table){"TARGET_INFO_CUDA_DEVICE", "gpuId cudaId numMultiprocessors", 2, slice_row});
 }
 
 enum { T_NAME, T_TID };

@@ -42,10 +42,11 @@ int gw_kernel_metrics_add(struct gw_trace *t, uint32_t name, const struct gw_ker
 {
     if (!name)
         return GW_EUSAGE;
-    struct gw_kernel_metrics *row = t->kernel_metrics.data, *end = row + t->kernel_metrics.len;
-    while (row < end && row->name != name)
-        row++;
-    if (row == end) {
+    struct gw_kernel_metrics *rows = t->kernel_metrics.data, *row = NULL;
+    for (size_t i = 0; i < t->kernel_metrics.len && !row; i++)
+        if (rows[i].name == name)
+            row = rows + i;
+    if (!row) {
         if (!t->kernel_metrics.size) /* a million names: more than any program has kernels */
             gw_array_init(&t->kernel_metrics, sizeof *row, 1u << 20);
         row = gw_array_push(&t->kernel_metrics);

@@ -402,7 +402,7 @@ int gw_steps_find(struct gw_analysis *an)
 {
     struct gw_dev *dev = an->dev + an->main;
     struct gw_found f = {.marker = ""};
-    gw_array_init(&f.at, sizeof(int64_t), 0);
+    gw_array_init(&f.at, sizeof(struct gw_mark), 0);
     an->steps = (struct gw_steps){.found_by = "none", .marker = ""};
     int rc = GW_OK;
     for (int rule = RULE_STEP; rule <= RULE_OPTIMIZER && rc == GW_OK; rule++) {

@@ -93,6 +93,7 @@ static int cmp_mark(const void *a, const void *b)
 struct gw_found {
     struct gw_array at; /* struct gw_mark */
     int64_t last_end;
+    int ends; /* 1 = the marks end steps (the optimizer's do), 0 = they begin them */
     const char *by, *marker;
 };
 
@@ -129,6 +130,7 @@ static int by_rule(const struct gw_analysis *an, int64_t pid, struct gw_found *f
     static const char *const by[] = {"annotation", "data-loader", "optimizer"};
     f->at.len = 0;
     f->by = by[rule];
+    f->ends = rule == RULE_OPTIMIZER;
     const struct gw_lane *lane = an->t->lanes.data;
     const struct gw_lane *best = NULL;
     size_t most = 0;
@@ -148,7 +150,7 @@ static int by_rule(const struct gw_analysis *an, int64_t pid, struct gw_found *f
         if (!rule_hit(an, e, rule))
             continue;
         /* the optimizer ends a step, everything else begins one */
-        if (add_mark(f, rule == RULE_OPTIMIZER ? e->end : e->start, gw_trace_text(an->t, e->name)) < 0)
+        if (add_mark(f, f->ends ? e->end : e->start, gw_trace_text(an->t, e->name)) < 0)
             return GW_ENOMEM;
         f->last_end = e->end;
         f->marker = gw_trace_text(an->t, e->name);
@@ -160,6 +162,7 @@ static int by_rule(const struct gw_analysis *an, int64_t pid, struct gw_found *f
 static int by_user_range(const struct gw_analysis *an, const struct gw_dev *dev, struct gw_found *f)
 {
     f->at.len = 0;
+    f->ends = 0;
     uint32_t names = gw_intern_count(an->t->names);
     struct gw_tally {
         int64_t ns;
@@ -241,7 +244,7 @@ static int bounds_from_marks(struct gw_analysis *an, struct gw_dev *dev, struct 
     for (size_t i = 0; i < n; i++) {
         int hole = i && at[i].number >= 0 && at[i - 1].number >= 0 && at[i].number != at[i - 1].number + 1;
         if (first[i] == INT64_MAX || hole || (i && run && first[i] < first[i - 1])) {
-            empty += first[i] == INT64_MAX;
+            empty += first[i] == INT64_MAX && !(f->ends && i + 1 == n); /* after the last end the recording stops */
             run = first[i] == INT64_MAX ? 0 : 1;
         } else {
             run++;
@@ -257,6 +260,7 @@ static int bounds_from_marks(struct gw_analysis *an, struct gw_dev *dev, struct 
     }
     int whole_next = from + len < n && first[from + len] != INT64_MAX &&
                      (at[from + len].number < 0 || at[from + len].number == at[from + len - 1].number + 1);
+    s->empty = empty;
     if (!len)
         return GW_OK;
     bound[len] = whole_next ? first[from + len] : last_end(an, dev, from + len < n ? at[from + len].at : INT64_MAX);
@@ -265,7 +269,6 @@ static int bounds_from_marks(struct gw_analysis *an, struct gw_dev *dev, struct 
     s->host = host;
     s->found_by = f->by;
     s->marker = f->marker ? f->marker : "";
-    s->empty = empty;
     return GW_OK;
 }
 

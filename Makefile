@@ -6,7 +6,7 @@
 #   make install    PREFIX=/usr/local DESTDIR=          make uninstall
 #   make asan | tsan | clang | minimal                  other builds (CMakePresets.json), with tests where they have any
 #   make fuzz       a short run of each fuzz target     FUZZ_SECONDS=30
-#   make bench      benchmarks                          make docs      the generated pages
+#   make bench      benchmarks, beside other readers    make docs      the generated pages
 #   make format     clang-format                        make tidy      clang-tidy
 #   make clean      remove the build folders that this file makes
 #
@@ -65,7 +65,7 @@ fuzz:
 	@scripts/fuzz-all build-fuzz $(FUZZ_SECONDS)
 
 bench: build
-	@bench/run build/gpuwhy
+	@for b in bench/bench_*.py; do echo "== $$b"; python3 "$$b" $(BENCH_ARGS) || exit 1; done
 
 docs: build
 	@scripts/make-docs build/gpuwhy

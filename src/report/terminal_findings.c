@@ -14,6 +14,24 @@
 #define PLACES_SHOWN 3
 #define FIXES_SHOWN 2
 
+/* "lost 38 % · gain 1.4–1.5×"; nothing for a remark that is no bottleneck. */
+static void cost_and_gain(struct gw_text *t, const struct gw_finding *f)
+{
+    int nothing = isfinite(f->gain.high) && f->gain.high < 1.005; /* would read "1.00" */
+    if (nothing && strcmp(f->layer, "outside") == 0)
+        return;
+    if (isfinite(f->share_of_wall))
+        gw_text_printf(t, _(" \xc2\xb7 lost\xc2\xa0%s"), gw_fmt_percent_short(f->share_of_wall).s);
+    if (nothing)
+        gw_text_words(t, _(" \xc2\xb7 nothing to gain"));
+    else if (isfinite(f->gain.low) && isfinite(f->gain.high))
+        gw_text_printf(t, _(" \xc2\xb7 gain\xc2\xa0%s"), gw_fmt_factor_range(f->gain.low, f->gain.high).s);
+    else if (isfinite(f->gain.likely))
+        gw_text_printf(t, _(" \xc2\xb7 gain\xc2\xa0%s"), gw_fmt_factor(f->gain.likely).s);
+    else
+        gw_text_words(t, _(" \xc2\xb7 gain cannot be told"));
+}
+
 static void heading(struct gw_terminal *m, const struct gw_finding *f)
 {
     struct gw_text *t = &m->t;
@@ -27,16 +45,7 @@ static void heading(struct gw_terminal *m, const struct gw_finding *f)
     t->indent = 2;
     if (layer && *layer)
         gw_text_printf(t, " \xc2\xb7 %s", _(layer));
-    if (isfinite(f->share_of_wall))
-        gw_text_printf(t, _(" \xc2\xb7 lost\xc2\xa0%s"), gw_fmt_percent_short(f->share_of_wall).s);
-    if (isfinite(f->gain.high) && f->gain.high < 1.005) /* would read "1.00" */
-        gw_text_words(t, _(" \xc2\xb7 nothing to gain"));
-    else if (isfinite(f->gain.low) && isfinite(f->gain.high))
-        gw_text_printf(t, _(" \xc2\xb7 gain\xc2\xa0%s"), gw_fmt_factor_range(f->gain.low, f->gain.high).s);
-    else if (isfinite(f->gain.likely))
-        gw_text_printf(t, _(" \xc2\xb7 gain\xc2\xa0%s"), gw_fmt_factor(f->gain.likely).s);
-    else
-        gw_text_words(t, _(" \xc2\xb7 gain cannot be told"));
+    cost_and_gain(t, f);
     gw_text_printf(t, _(" \xc2\xb7 confidence\xc2\xa0%s"), _(gw_confidence_id(f->confidence)));
     gw_text_line(t);
 }

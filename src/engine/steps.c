@@ -351,22 +351,23 @@ out:
     return rc;
 }
 
-/* Did step i compile, capture or load modules? Then it is warm-up when it leads and is slow. */
+/* Did the host compile, capture or load modules while the GPU was in step i? Then it is warm-up when it leads and is slow.
+ * In the GPU's time: what stretches step i there is the work before the first kernel of step i + 1. */
 static int step_compiles(const struct gw_analysis *an, const struct gw_dev *dev, size_t i)
 {
     if (!an->steps.host || dev->main_lane == GW_NONE)
         return 0;
-    int64_t a = an->steps.host[i], b = i + 1 < an->steps.count ? an->steps.host[i + 1] : INT64_MAX, ns = 0;
+    int64_t a = an->steps.bound[i], b = an->steps.bound[i + 1], ns = 0;
     const struct gw_lane *lane = gw_trace_lane(an->t, dev->main_lane);
     for (size_t k = 0; k < lane->count; k++) {
         const struct gw_event *e = gw_ev(an, lane->order[k]);
-        if (e->start < a || e->start >= b)
+        if (e->end <= a || e->start >= b)
             continue;
         enum gw_api api = e->kind == GW_KIND_API ? (enum gw_api)an->names[e->name].api : GW_API_OTHER;
         if ((an->names[e->name].ctx & GW_CTX_COMPILE) || api == GW_API_MODULE || api == GW_API_GRAPH_BUILD)
-            ns += e->end - e->start;
+            ns += (e->end < b ? e->end : b) - (e->start > a ? e->start : a);
     }
-    return ns > (an->steps.bound[i + 1] - an->steps.bound[i]) / 10;
+    return ns > (b - a) / 10;
 }
 
 static void choose_steady(struct gw_analysis *an, const struct gw_dev *dev)

@@ -388,6 +388,13 @@ const char *gw_names_short_kernel(const char *name, struct gw_arena *arena)
         end++;
     if (end == last)
         return name;
+    /* CUTLASS wraps every kernel in Kernel<> or Kernel2<>: the argument is its name */
+    size_t word = (size_t)(end - last);
+    if (*end == '<' && ((word == 6 && !strncmp(last, "Kernel", 6)) || (word == 7 && !strncmp(last, "Kernel2", 7)))) {
+        size_t n = strspn(end + 1, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_");
+        if (end[1 + n] == '>')
+            return gw_arena_printf(arena, "%.*s", (int)n, end + 1);
+    }
     /* the functor of a generic elementwise or reduce kernel says more than the kernel's own name */
     char functor[64] = "";
     static const char *const marks[] = {"Functor", "_kernel_cuda", "_scalar_kernel", "ReduceOp"};

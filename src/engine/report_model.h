@@ -47,6 +47,7 @@ struct gw_report_device {
     size_t cause_count;
     const struct gw_cause_total *whole_by_cause; /* the same over the whole window */
     size_t whole_cause_count;
+    int64_t rank;                 /* of the process that used it, in a job of several; -1 unknown */
 };
 
 struct gw_report_steps {
@@ -57,6 +58,7 @@ struct gw_report_steps {
     const char *marker;   /* the annotation or kernel that marks a step, "" when none */
     double tail_share;    /* share of steady wall spent in steps longer than 2x the median; NAN unknown */
 };
+#define GW_REPORT_TIMES 2000 /* steps whose times are kept; of more, every k-th */
 
 enum gw_confidence { GW_CONF_LOW, GW_CONF_MEDIUM, GW_CONF_HIGH };
 const char *gw_confidence_id(unsigned c); /* "low", "medium", "high" */
@@ -124,17 +126,51 @@ struct gw_report_source {
     int64_t bytes, events; /* -1 unknown */
 };
 
+/* Work of the main device's steady window by name or by class, per step (of the whole window when no steps were found). */
+struct gw_report_kernel {
+    const char *name;   /* a short kernel name or the name of a copy; in the list of classes: the class */
+    const char *kclass; /* gw_kclass_name(), "memory copy" or "memory set" */
+    double count, ns;   /* a step */
+};
+#define GW_REPORT_KERNELS 50 /* names kept, most time first; the classes cover all of it */
+
+/* One rank of a job, over its steady window; collectives split by what the other ranks' recordings show. */
+struct gw_report_rank {
+    int64_t rank, device;  /* rank -1: devices of one recording, told apart by their number */
+    const char *path, *name; /* the recording, the GPU */
+    int64_t steps, median_step_ns; /* 0 and -1 when no steps were found */
+    int64_t wall, compute, comm_exposed, copy_exposed, idle;
+    int64_t wait, wait_exposed; /* inside collectives until the last rank arrived; the part no compute hides; -1 unknown */
+    int64_t transfer;           /* inside collectives once all ranks were there; -1 unknown */
+    int64_t last;               /* collectives at which it arrived last; -1 unknown */
+    int64_t late;               /* ns by which it came later than the median rank, where that cost the others time; -1 */
+    const char *cause;          /* id of the largest cause of its idle time, "" none */
+};
+
+/* One sort of collective: the same kind and size, matched over ranks. */
+struct gw_report_collective {
+    const char *kind;     /* "AllReduce", ... */
+    int64_t bytes;        /* -1 unknown, or not the same each time */
+    int64_t ranks;        /* that take part */
+    double count;         /* a step */
+    double transfer_ns, wait_ns; /* a step: shortest over the ranks; what the ranks wait for the last one, mean */
+    double bus_bandwidth; /* bytes/s on the link, as nccl-tests defines it; NAN unknown */
+};
+
 struct gw_report {
     struct gw_arena *arena;
     const struct gw_report_source *sources;
     size_t source_count;
     int64_t ranks;
+    int64_t world_size;         /* ranks of the job, as the recording says; -1 unknown */
     const char *framework;      /* "PyTorch 2.11", "" unknown */
     const char *profiler;       /* "torch.profiler", "" unknown */
     const struct gw_report_device *devices;
     size_t device_count;
     size_t main_device;         /* the device the verdict speaks of */
     struct gw_report_steps steps;
+    const int64_t *step_times;  /* ns of each steady step in order of time, at most GW_REPORT_TIMES */
+    size_t step_time_count;
     double replay_error;        /* |replayed - recorded| / recorded step time; NAN when not replayed */
     double profiler_slowdown;   /* estimated host slow-down by the profiler, e.g. 1.2; NAN unknown */
     struct {
@@ -146,6 +182,12 @@ struct gw_report {
     size_t finding_count;
     const struct gw_not_evaluated *not_evaluated;
     size_t not_evaluated_count;
+    const struct gw_report_kernel *kernels, *kernel_classes; /* of the main device; most time first */
+    size_t kernel_count, kernel_class_count;
+    const struct gw_report_rank *per_rank;           /* none unless several ranks were compared */
+    size_t rank_count;
+    const struct gw_report_collective *collectives;  /* most time first */
+    size_t collective_count;
     struct {
         int complete;                  /* no loss that spoils */
         const struct gw_report_loss *losses;

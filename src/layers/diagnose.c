@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/kernel_table.h"
 #include "layers/finding.h"
 
 struct gw_eval {
@@ -275,7 +276,8 @@ static void fill_devices(struct gw_diag *d, struct gw_report *r)
         const struct gw_dev *v = an->dev + i;
         out[i] = (struct gw_report_device){.id = v->info->id, .name = gw_trace_text(an->t, v->info->name), .whole = v->whole,
                                            .steady = v->steady, .idle_by_cause = v->steady_causes, .cause_count = v->nsteady,
-                                           .whole_by_cause = v->whole_causes, .whole_cause_count = v->nwhole};
+                                           .whole_by_cause = v->whole_causes, .whole_cause_count = v->nwhole,
+                                           .rank = an->t->facts.rank};
     }
     r->devices = out;
     r->device_count = out ? an->ndev : 0;
@@ -287,6 +289,16 @@ static int cmp_i64(const void *a, const void *b)
 {
     int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
     return (x > y) - (x < y);
+}
+
+static void keep_times(struct gw_diag *d, struct gw_report *r, const int64_t *v, size_t n)
+{
+    size_t every = (n + GW_REPORT_TIMES - 1) / GW_REPORT_TIMES;
+    int64_t *out = gw_arena_calloc(d->arena, n / every + 1, sizeof *out);
+    for (size_t i = 0; out && i < n; i += every)
+        out[r->step_time_count++] = v[i];
+    r->step_times = out;
+    d->oom |= !out;
 }
 
 static void fill_steps(struct gw_diag *d, struct gw_report *r)
@@ -302,6 +314,7 @@ static void fill_steps(struct gw_diag *d, struct gw_report *r)
     int64_t sum = 0, tail = 0;
     for (size_t i = 0; i < n; i++)
         sum += v[i] = s->bound[s->steady_first + i + 1] - s->bound[s->steady_first + i];
+    keep_times(d, r, v, n);
     qsort(v, n, sizeof *v, cmp_i64);
     r->steps.steady_count = (int64_t)n;
     r->steps.min_ns = v[0];
@@ -311,6 +324,18 @@ static void fill_steps(struct gw_diag *d, struct gw_report *r)
     for (size_t i = 0; i < n; i++)
         tail += v[i] > 2 * v[n / 2] ? v[i] : 0;
     r->steps.tail_share = sum ? (double)tail / (double)sum : NAN;
+}
+
+static void fill_kernels(struct gw_diag *d, struct gw_report *r)
+{
+    struct gw_kernel_table k;
+    if (!d->dev)
+        return;
+    d->oom |= gw_kernel_table(d->an, d->dev, d->arena, &k) < 0;
+    r->kernels = k.rows;
+    r->kernel_count = k.count;
+    r->kernel_classes = k.classes;
+    r->kernel_class_count = k.class_count;
 }
 
 static void fill_trust(struct gw_diag *d, struct gw_report *r)
@@ -365,6 +390,7 @@ static void fill_sources(struct gw_diag *d, struct gw_report *r)
     r->sources = out;
     r->source_count = out ? t->sources.len : 0;
     r->ranks = 1;
+    r->world_size = t->facts.world_size;
     r->profiler = t->facts.profiler ? t->facts.profiler : "";
     r->framework = !t->facts.framework            ? ""
                    : t->facts.framework_version   ? gw_arena_printf(d->arena, "%s %s", t->facts.framework, t->facts.framework_version)
@@ -387,6 +413,7 @@ struct gw_report *gw_diagnose(const struct gw_analysis *an, struct gw_arena *are
     fill_sources(d, r);
     fill_devices(d, r);
     fill_steps(d, r);
+    fill_kernels(d, r);
     rank(d, r);
     not_evaluated(d, r);
     judge(d, r);

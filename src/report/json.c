@@ -22,6 +22,7 @@ static void source(struct gw_json *j, const struct gw_report *r)
     }
     gw_json_end(j);
     gw_json_known(j, "ranks", r->ranks);
+    gw_json_known(j, "world_size", r->world_size);
     gw_json_string(j, "framework", or_empty(r->framework));
     gw_json_string(j, "profiler", or_empty(r->profiler));
     gw_json_end(j);
@@ -65,6 +66,7 @@ static void devices(struct gw_json *j, const struct gw_report *r)
         gw_json_int(j, "id", d->id);
         gw_json_string(j, "name", or_empty(d->name));
         gw_json_bool(j, "main", i == r->main_device);
+        gw_json_known(j, "rank", d->rank);
         partition(j, "whole", &d->whole);
         partition(j, "steady", &d->steady);
         causes(j, "idle_by_cause", d->idle_by_cause, d->cause_count);
@@ -74,8 +76,9 @@ static void devices(struct gw_json *j, const struct gw_report *r)
     gw_json_end(j);
 }
 
-static void steps(struct gw_json *j, const struct gw_report_steps *s)
+static void steps(struct gw_json *j, const struct gw_report *r)
 {
+    const struct gw_report_steps *s = &r->steps;
     gw_json_object(j, "steps");
     gw_json_known(j, "count", s->count);
     gw_json_known(j, "steady_count", s->steady_count);
@@ -86,6 +89,70 @@ static void steps(struct gw_json *j, const struct gw_report_steps *s)
     gw_json_string(j, "found_by", s->found_by ? s->found_by : "none");
     gw_json_string(j, "marker", or_empty(s->marker));
     gw_json_double(j, "tail_share", s->tail_share);
+    gw_json_array(j, "times_ns");
+    gw_json_inline(j);
+    for (size_t i = 0; i < r->step_time_count; i++)
+        gw_json_int(j, NULL, r->step_times[i]);
+    gw_json_end(j);
+    gw_json_end(j);
+}
+
+/* One line a row: these are tables. */
+static void kernels(struct gw_json *j, const char *key, const char *name, const struct gw_report_kernel *list, size_t n)
+{
+    gw_json_array(j, key);
+    for (size_t i = 0; i < n; i++) {
+        gw_json_object(j, NULL);
+        gw_json_inline(j);
+        gw_json_string(j, name, list[i].name);
+        if (strcmp(name, "class") != 0)
+            gw_json_string(j, "class", list[i].kclass);
+        gw_json_double(j, "count_per_step", list[i].count);
+        gw_json_double(j, "ns_per_step", list[i].ns);
+        gw_json_end(j);
+    }
+    gw_json_end(j);
+}
+
+static void ranks(struct gw_json *j, const struct gw_report *r)
+{
+    gw_json_array(j, "per_rank");
+    for (size_t i = 0; i < r->rank_count; i++) {
+        const struct gw_report_rank *k = &r->per_rank[i];
+        gw_json_object(j, NULL);
+        gw_json_known(j, "rank", k->rank);
+        gw_json_int(j, "device", k->device);
+        gw_json_string(j, "name", or_empty(k->name));
+        gw_json_string(j, "path", or_empty(k->path));
+        gw_json_known(j, "steps", k->steps);
+        gw_json_known(j, "median_step_ns", k->median_step_ns);
+        gw_json_int(j, "wall_ns", k->wall);
+        gw_json_int(j, "compute_ns", k->compute);
+        gw_json_int(j, "comm_exposed_ns", k->comm_exposed);
+        gw_json_int(j, "copy_exposed_ns", k->copy_exposed);
+        gw_json_int(j, "idle_ns", k->idle);
+        gw_json_known(j, "wait_ns", k->wait);
+        gw_json_known(j, "wait_exposed_ns", k->wait_exposed);
+        gw_json_known(j, "transfer_ns", k->transfer);
+        gw_json_known(j, "arrived_last", k->last);
+        gw_json_known(j, "late_ns", k->late);
+        gw_json_string(j, "idle_cause", or_empty(k->cause));
+        gw_json_end(j);
+    }
+    gw_json_end(j);
+    gw_json_array(j, "collectives");
+    for (size_t i = 0; i < r->collective_count; i++) {
+        const struct gw_report_collective *c = &r->collectives[i];
+        gw_json_object(j, NULL);
+        gw_json_string(j, "kind", or_empty(c->kind));
+        gw_json_known(j, "bytes", c->bytes);
+        gw_json_known(j, "ranks", c->ranks);
+        gw_json_double(j, "count_per_step", c->count);
+        gw_json_double(j, "transfer_ns_per_step", c->transfer_ns);
+        gw_json_double(j, "wait_ns_per_step", c->wait_ns);
+        gw_json_double(j, "bus_bandwidth", c->bus_bandwidth);
+        gw_json_end(j);
+    }
     gw_json_end(j);
 }
 
@@ -210,7 +277,7 @@ int gw_render_json(const struct gw_report *rep, FILE *out)
     gw_json_string(&j, "tool", "gpuwhy " GW_VERSION);
     source(&j, rep);
     devices(&j, rep);
-    steps(&j, &rep->steps);
+    steps(&j, rep);
     gw_json_object(&j, "verdict");
     gw_json_string(&j, "finding", rep->verdict.finding ? rep->verdict.finding : "none");
     gw_json_string(&j, "layer", rep->verdict.layer ? rep->verdict.layer : "outside");
@@ -218,6 +285,9 @@ int gw_render_json(const struct gw_report *rep, FILE *out)
     gw_json_end(&j);
     findings(&j, rep);
     not_evaluated(&j, rep);
+    kernels(&j, "kernels", "name", rep->kernels, rep->kernel_count);
+    kernels(&j, "kernel_classes", "class", rep->kernel_classes, rep->kernel_class_count);
+    ranks(&j, rep);
     trust(&j, rep);
     gw_json_end(&j);
     return fflush(out) == 0 && !ferror(out) ? 0 : GW_EIO;

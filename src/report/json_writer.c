@@ -38,6 +38,8 @@ static void quote(FILE *out, const char *s)
 
 static void indent(const struct gw_json *j)
 {
+    if (j->line && j->depth >= j->line)
+        return;
     fputc('\n', j->out);
     for (int i = 0; i < j->depth; i++)
         fputs("  ", j->out);
@@ -53,7 +55,7 @@ static void lead(struct gw_json *j, const char *key)
     int top = j->depth - 1;
     assert((j->close[top] == '}') == (key != NULL));
     if (j->members[top]++)
-        fputc(',', j->out);
+        fputs(j->line && j->depth >= j->line ? ", " : ",", j->out);
     indent(j);
     if (key) {
         quote(j->out, key);
@@ -75,12 +77,22 @@ void gw_json_object(struct gw_json *j, const char *key) { open_level(j, key, '{'
 
 void gw_json_array(struct gw_json *j, const char *key) { open_level(j, key, '[', ']'); }
 
+void gw_json_inline(struct gw_json *j)
+{
+    assert(j->depth > 0);
+    if (!j->line)
+        j->line = j->depth;
+}
+
 void gw_json_end(struct gw_json *j)
 {
     assert(j->depth > 0);
+    int one_line = j->line && j->depth >= j->line;
     j->depth--;
-    if (j->members[j->depth])
+    if (j->members[j->depth] && !one_line)
         indent(j);
+    if (j->depth < j->line)
+        j->line = 0;
     fputc(j->close[j->depth], j->out);
     if (j->depth == 0)
         fputc('\n', j->out);

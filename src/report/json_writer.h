@@ -26,12 +26,15 @@ struct gw_json {
     int depth;
     char close[GW_JSON_DEPTH]; /* '}' or ']' of each open level */
     int members[GW_JSON_DEPTH];
+    int line; /* levels deeper than this stand on one line; 0 = none */
 };
 
 struct gw_json gw_json_begin(FILE *out);
 /* In an object each value has a `key`; in an array, and at the top, the key is NULL. */
 void gw_json_object(struct gw_json *j, const char *key);
 void gw_json_array(struct gw_json *j, const char *key);
+/* Puts the rest of the innermost object or array, and all inside it, on one line. Call right after opening it. */
+void gw_json_inline(struct gw_json *j);
 void gw_json_end(struct gw_json *j); /* closes the innermost; after the outermost a newline follows */
 void gw_json_string(struct gw_json *j, const char *key, const char *s); /* NULL is null */
 void gw_json_int(struct gw_json *j, const char *key, int64_t v);

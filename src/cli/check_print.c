@@ -93,13 +93,12 @@ static void unknown(struct gw_text *t, const struct gw_check_list *l, int all)
         return;
     t->indent = 2;
     for (size_t i = 0; i < l->count; i++)
-        if (l->items[i].status == GW_CHECK_UNKNOWN && !*l->items[i].value) {
-            if (!rest)
-                gw_text_tab(t, 2);
-            gw_text_printf(t, "%s%s", rest++ ? ", " : "", _(l->items[i].info->title));
-        }
+        rest += l->items[i].status == GW_CHECK_UNKNOWN && !*l->items[i].value;
     if (rest)
-        gw_text_words(t, _(" (--all says what each needs)"));
+        gw_text_tab(t, 2);
+    for (size_t i = 0; i < l->count; i++)
+        if (l->items[i].status == GW_CHECK_UNKNOWN && !*l->items[i].value)
+            gw_text_printf(t, "%s%s ", _(l->items[i].info->title), --rest ? "," : _("  (--all says what each needs)"));
     t->indent = 0;
     gw_text_line(t);
 }

@@ -78,14 +78,24 @@ static int header(struct csv *c, struct gw_slice line) {
     }
     if (c->has_pid)
         return c->n >= 2;
-    /* One column alone must look like a column: "utilization.gpu [%]", not the word "pstate" in some text. */
-    return c->metrics > 0 && (c->n > 1 || memchr(line.p, '.', line.n));
+    return c->metrics > 0;
 }
 
-int gw_smi_csv_begins(struct gw_slice rest) {
+/* One column alone is only a table when a value stands below it: its name may as well be a word in a help text. */
+static int value_below(const struct csv *c, struct gw_slice rest)
+{
+    struct gw_slice line;
+    int64_t v;
+    return c->n > 1 || (c->col[0].kind == COL_METRIC && gw_slice_line(&rest, &line) &&
+                        gw_unit_parse(gw_gpu_metric_info((enum gw_gpu_metric)c->col[0].metric)->unit, line.p, line.n, &v) == 0);
+}
+
+int gw_smi_csv_begins(struct gw_slice rest)
+{
     struct csv c = {.n = 0};
     struct gw_slice line;
-    return gw_slice_line(&rest, &line) && line.n && (isalpha((unsigned char)line.p[0]) || line.p[0] == '"') && header(&c, line);
+    return gw_slice_line(&rest, &line) && line.n && (isalpha((unsigned char)line.p[0]) || line.p[0] == '"') && header(&c, line) &&
+           value_below(&c, rest);
 }
 
 static struct gw_gpu *gpu_of_row(struct csv *c, struct gw_slice *cells) {
@@ -195,7 +205,7 @@ static int row(struct csv *c, struct gw_slice line) {
         cells[n++] = cell;
     }
     if (n != c->n) {
-        if (n < 2)
+        if (n < 2 || line.p[0] == '#')
             return 0;
         c->bad++;
         return 1;
@@ -230,7 +240,7 @@ int64_t gw_smi_csv_read(struct gw_env *env, struct gw_slice rest, size_t *used) 
         }
     }
     if (c.bad)
-        gw_env_note(env, "nvidia-smi csv", "%lld lines with another number of columns than the header were left out", (long long)c.bad);
+        gw_env_note(env, "nvidia-smi csv", "%lld line(s) with another number of columns than the header left out", (long long)c.bad);
     if (c.rows > 1 && !c.has_gpu && !c.has_pid)
         gw_env_note(env, "nvidia-smi csv", "no column names the GPU; all rows were taken as one GPU's (add index to the query)");
     *used = all.n - rest.n;

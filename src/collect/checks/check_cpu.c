@@ -65,7 +65,7 @@ void gw_check_on_affinity(struct gw_check_run *r)
         gw_check_say(r, GW_CHECK_GOOD, _("%lld of %lld"), (long long)allowed, (long long)cpus);
     if (r->now->status >= GW_CHECK_LOOK) {
         gw_check_expect(r, "at least %d for each GPU", CPUS_PER_GPU);
-        gw_check_fix(r, _("ask the scheduler for more (sbatch --cpus-per-task=N, docker --cpuset-cpus); after an MPI launcher that binds to one\n"
+        gw_check_fix(r, _("ask the scheduler for more (sbatch --cpus-per-task=N, docker --cpuset-cpus); after an MPI launcher that binds to one "
                           "core: mpirun --bind-to none, srun --cpu-bind=none"),
                      "taskset -cp $$", "");
     }
@@ -99,7 +99,7 @@ void gw_check_on_quota(struct gw_check_run *r)
         gw_check_say(r, GW_CHECK_GOOD, _("%.3g CPUs, throttled in %.1f %% of the periods"), cpus, 100 * ever);
     if (r->now->status >= GW_CHECK_LOOK) {
         gw_check_expect(r, "no quota, or at least %d CPUs for each GPU, throttled in less than %.0f %% of the periods", CPUS_PER_GPU, 100 * THROTTLED_NOW);
-        gw_check_fix(r, _("raise the limit (docker --cpus, Kubernetes limits.cpu), not the number of workers; until then count threads by the\n"
+        gw_check_fix(r, _("raise the limit (docker --cpus, Kubernetes limits.cpu), not the number of workers; until then count threads by the "
                           "quota: num_workers and OMP_NUM_THREADS, because os.cpu_count() does not know it"),
                      "cat /sys/fs/cgroup/cpu.max /sys/fs/cgroup/cpu.stat", "");
     }
@@ -183,7 +183,7 @@ void gw_check_on_numa(struct gw_check_run *r)
     enum gw_check_status s = gw_group_say(&g);
     if (s >= GW_CHECK_LOOK || (s == GW_CHECK_GOOD && spread)) {
         gw_check_expect(r, "threads and memory on the GPU's own node");
-        gw_check_fix(r, _("bind each rank to the node of its GPU: numactl --cpunodebind=NODE --membind=NODE python train.py, or torchrun's\n"
+        gw_check_fix(r, _("bind each rank to the node of its GPU: numactl --cpunodebind=NODE --membind=NODE python train.py, or torchrun's "
                           "--numa-binding=node; nvidia-smi topo -m names the node"),
                      "numastat -p PID; nvidia-smi topo -m", "");
     }

@@ -100,7 +100,7 @@ void gw_check_on_shared(struct gw_check_run *r)
     struct gw_check_group g = {.r = r};
     for (size_t i = 0; i < r->env->gpus.len; i++) {
         const struct gw_gpu *gpu = gw_env_gpu_at(r->env, i);
-        int64_t used = gw_gpu_get(gpu, GW_GPU_MEM_USED);
+        int64_t used = r->states[i].last[GW_GPU_MEM_USED];
         int compute, hidden;
         const char *who;
         count_processes(r, gpu, &compute, &hidden, &who);
@@ -182,7 +182,7 @@ void gw_check_on_mig(struct gw_check_run *r)
     }
     if (gw_group_say(&g) == GW_CHECK_LOOK) {
         gw_check_expect(r, "off, unless the GPU is shared on purpose");
-        gw_check_fix(r, _("a job that needs the whole GPU needs MIG off: sudo nvidia-smi -mig 0. GPU-Util is not available under MIG; use\n"
+        gw_check_fix(r, _("a job that needs the whole GPU needs MIG off: sudo nvidia-smi -mig 0. GPU-Util is not available under MIG; use "
                           "the SM and tensor activity of gpuwhy run"), "nvidia-smi -L", _("ends every job on that GPU"));
     }
 }
@@ -262,7 +262,7 @@ void gw_check_on_profiling(struct gw_check_run *r)
     if (admin != 1)
         return;
     gw_check_say(r, GW_CHECK_LOOK, _("for administrators only: ncu and PM sampling need root or CAP_SYS_ADMIN"));
-    gw_check_fix(r, _("echo 'options nvidia NVreg_RestrictProfilingToAdminUsers=0' | sudo tee /etc/modprobe.d/nvidia-prof.conf, then reboot.\n"
+    gw_check_fix(r, _("echo 'options nvidia NVreg_RestrictProfilingToAdminUsers=0' | sudo tee /etc/modprobe.d/nvidia-prof.conf, then reboot. "
                       "Tracing (gpuwhy run) needs no permission"),
                  "grep RmProfilingAdminOnly /proc/driver/nvidia/params", _("every user of the machine may read the counters"));
 }

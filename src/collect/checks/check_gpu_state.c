@@ -14,6 +14,9 @@
 #define THROTTLED_US 10000000   /* ten seconds of slow-down since the driver was loaded are worth a line */
 #define UTIL_LOW_PCT 50
 
+#define HEAT (GW_REASON_HW_THERMAL | GW_REASON_SW_THERMAL)
+#define BRAKE (GW_REASON_HW_BRAKE | GW_REASON_HW_SLOWDOWN)
+
 static const struct { int64_t bit; const char *text; } bad_reasons[] = {
     {GW_REASON_HW_THERMAL, N_("HW thermal slowdown")},
     {GW_REASON_SW_THERMAL, N_("SW thermal slowdown")},
@@ -22,53 +25,76 @@ static const struct { int64_t bit; const char *text; } bad_reasons[] = {
 };
 
 static const char *fix_thermal = N_("improve the cooling: fans, dust, air flow, room temperature, neighbours that blow into it");
-static const char *fix_brake = N_("the board's power brake is pulled: check power supplies, cables and the chassis' power cap (BMC)");
 static const char *verify_reasons = N_("nvidia-smi -q -d PERFORMANCE");
 
-void gw_check_on_throttle(struct gw_check_run *r)
+/* "HW thermal slowdown in 3 of 12 samples, 1410 of 1980 MHz" for those of `wanted` that were seen; "" for none. */
+static const char *seen_reasons(struct gw_check_run *r, size_t i, int64_t wanted)
+{
+    const struct gw_gpu_state *st = &r->states[i];
+    int64_t sm = st->last[GW_GPU_SM_CLOCK], max = gw_gpu_get(gw_env_gpu_at(r->env, i), GW_GPU_SM_MAX);
+    const char *text = "";
+    for (size_t k = 0; k < sizeof bad_reasons / sizeof bad_reasons[0]; k++) {
+        if (!(st->reasons_any & wanted & bad_reasons[k].bit))
+            continue;
+        int64_t n = st->reason_count[__builtin_ctzll((unsigned long long)bad_reasons[k].bit)];
+        text = gw_check_text(r, "%s%s%s", text, *text ? ", " : "", _(bad_reasons[k].text));
+        if (st->reason_samples > 1)
+            text = gw_check_text(r, _("%s in %lld of %lld samples"), text, (long long)n, (long long)st->reason_samples);
+    }
+    if (*text && sm != GW_ENV_NONE && max != GW_ENV_NONE)
+        text = gw_check_text(r, _("%s; %lld of %lld MHz"), text, (long long)sm, (long long)max);
+    return text;
+}
+
+/* The bits of `wanted` over all GPUs. HW slowdown goes with the cause that is seen beside it. */
+static int64_t judge_reasons(struct gw_check_run *r, int64_t wanted)
 {
     struct gw_check_group g = {.r = r};
     int64_t seen = 0;
     for (size_t i = 0; i < r->env->gpus.len; i++) {
         const struct gw_gpu_state *st = &r->states[i];
-        const char *text = "";
+        int64_t mine = wanted;
         if (!st->reason_samples)
             continue;
-        for (size_t k = 0; k < sizeof bad_reasons / sizeof bad_reasons[0]; k++) {
-            if (!(st->reasons_any & bad_reasons[k].bit))
-                continue;
-            int64_t n = st->reason_count[__builtin_ctzll((unsigned long long)bad_reasons[k].bit)];
-            text = st->reason_samples > 1 ? gw_check_text(r, "%s%s%s in %lld of %lld samples", text, *text ? ", " : "",
-                       _(bad_reasons[k].text), (long long)n, (long long)st->reason_samples)
-                                          : gw_check_text(r, "%s%s%s", text, *text ? ", " : "", _(bad_reasons[k].text));
-        }
-        seen |= st->reasons_any;
-        if (*text) {
-            int64_t sm = gw_gpu_get(gw_env_gpu_at(r->env, i), GW_GPU_SM_CLOCK), max = gw_gpu_get(gw_env_gpu_at(r->env, i), GW_GPU_SM_MAX);
-            if (sm != GW_ENV_NONE && max != GW_ENV_NONE && st->samples == 1)
-                text = gw_check_text(r, "%s, %lld of %lld MHz", text, (long long)sm, (long long)max);
+        if (wanted == HEAT && (st->reasons_any & HEAT))
+            mine |= GW_REASON_HW_SLOWDOWN;
+        if (wanted == BRAKE && (st->reasons_any & HEAT) && !(st->reasons_any & GW_REASON_HW_BRAKE))
+            mine = GW_REASON_HW_BRAKE;
+        const char *text = seen_reasons(r, i, mine);
+        seen |= st->reasons_any & mine;
+        if (*text)
             gw_group_add(&g, i, GW_CHECK_BAD, "%s", text);
-        } else if ((st->reasons_known & 0xe8) != 0xe8) { /* HW slowdown, thermal and brake, SW thermal */
+        else if ((st->reasons_known & wanted) != wanted)
             gw_group_add(&g, i, GW_CHECK_UNKNOWN, _("not every reason is told"));
-        } else if (st->reasons_loaded & GW_REASON_SW_POWER) {
-            gw_group_add(&g, i, GW_CHECK_GOOD, _("none but the power limit, which is normal at full load"));
-        } else {
-            gw_group_add(&g, i, GW_CHECK_GOOD, _("none that slows it down%s"), st->loaded ? "" : _(" (idle)"));
-        }
+        else
+            gw_group_add(&g, i, GW_CHECK_GOOD, _("no%s"), st->loaded ? "" : _(", but hardly loaded"));
     }
-    if (gw_group_say(&g) != GW_CHECK_BAD)
+    if (gw_group_say(&g) == GW_CHECK_BAD)
+        for (size_t i = 0; i < r->env->gpus.len && i < 8; i++)
+            if (r->states[i].sm_loaded > 0)
+                gw_check_evidence(r, r->states[i].sm_loaded, "MHz", gw_check_source(r), "GPU %lld: SM clock %.0f MHz under load",
+                                  (long long)gw_env_gpu_at(r->env, i)->index, r->states[i].sm_loaded);
+    return seen;
+}
+
+void gw_check_on_throttle(struct gw_check_run *r)
+{
+    judge_reasons(r, HEAT);
+    if (r->now->status != GW_CHECK_BAD)
         return;
-    int thermal = (seen & (GW_REASON_HW_THERMAL | GW_REASON_SW_THERMAL)) != 0;
-    int brake = (seen & GW_REASON_HW_BRAKE) != 0;
-    gw_check_finding(r, thermal ? "thermal-throttle" : "power-capped");
     gw_check_expect(r, "no slow-down");
-    gw_check_fix(r, _(thermal ? fix_thermal : brake ? fix_brake
-                                                   : N_("a hardware slow-down without a cause is power or heat: check power cables, supplies and the BMC's log")),
+    gw_check_fix(r, _(fix_thermal), _(verify_reasons), "");
+}
+
+void gw_check_on_brake(struct gw_check_run *r)
+{
+    int64_t seen = judge_reasons(r, BRAKE);
+    if (r->now->status != GW_CHECK_BAD)
+        return;
+    gw_check_expect(r, "no slow-down");
+    gw_check_fix(r, (seen & GW_REASON_HW_BRAKE) ? _("the board's power brake is pulled: check power supplies, cables and the chassis' power cap (BMC)")
+                                                : _("a hardware slow-down without a cause is power or heat: check power cables, supplies and the BMC's log"),
                  _(verify_reasons), "");
-    for (size_t i = 0; i < r->env->gpus.len && i < 8; i++)
-        if (r->states[i].sm_loaded > 0)
-            gw_check_evidence(r, r->states[i].sm_loaded, "MHz", gw_check_source(r), "GPU %lld: SM clock %.0f MHz under load",
-                              (long long)gw_env_gpu_at(r->env, i)->index, r->states[i].sm_loaded);
 }
 
 void gw_check_on_throttled(struct gw_check_run *r)
@@ -77,11 +103,10 @@ void gw_check_on_throttled(struct gw_check_run *r)
         {GW_GPU_US_HW_THERMAL, N_("HW thermal")}, {GW_GPU_US_SW_THERMAL, N_("SW thermal")}, {GW_GPU_US_HW_BRAKE, N_("power brake")}};
     struct gw_check_group g = {.r = r};
     for (size_t i = 0; i < r->env->gpus.len; i++) {
-        const struct gw_gpu *gpu = gw_env_gpu_at(r->env, i);
         const char *text = "";
         int known = 0;
         for (size_t k = 0; k < 3; k++) {
-            int64_t us = gw_gpu_get(gpu, counters[k].m);
+            int64_t us = r->states[i].last[counters[k].m];
             known |= us != GW_ENV_NONE;
             if (us != GW_ENV_NONE && us >= THROTTLED_US)
                 text = gw_check_text(r, "%s%s%s %.0f s", text, *text ? ", " : "", _(counters[k].text), (double)us * 1e-6);
@@ -98,27 +123,42 @@ void gw_check_on_throttled(struct gw_check_run *r)
     }
 }
 
+/* The distance of the hottest reading to the slow-down; GW_ENV_NONE. */
+static int64_t margin_of(const struct gw_env *env, size_t i, const struct gw_gpu_state *st)
+{
+    int64_t slow = gw_gpu_get(gw_env_gpu_at(env, i), GW_GPU_TEMP_SLOWDOWN);
+    if (st->margin_min != GW_ENV_NONE || slow == GW_ENV_NONE || st->temp_max == GW_ENV_NONE)
+        return st->margin_min;
+    return slow - st->temp_max;
+}
+
 void gw_check_on_temperature(struct gw_check_run *r)
 {
     struct gw_check_group g = {.r = r};
+    int64_t hottest = GW_ENV_NONE, least = GW_ENV_NONE, unknown = 0, loaded = 0;
     for (size_t i = 0; i < r->env->gpus.len; i++) {
         const struct gw_gpu_state *st = &r->states[i];
-        int64_t slow = gw_gpu_get(gw_env_gpu_at(r->env, i), GW_GPU_TEMP_SLOWDOWN), margin = st->margin_min;
-        if (margin == GW_ENV_NONE && slow != GW_ENV_NONE && st->temp_max != GW_ENV_NONE)
-            margin = slow - st->temp_max;
+        int64_t margin = margin_of(r->env, i, st);
         if (st->temp_max == GW_ENV_NONE)
             continue;
-        if (margin == GW_ENV_NONE)
-            gw_group_add(&g, i, GW_CHECK_UNKNOWN, _("%lld C, the limit is not told"), (long long)st->temp_max);
-        else if (margin <= MARGIN_C)
+        hottest = st->temp_max > hottest ? st->temp_max : hottest;
+        loaded += st->loaded;
+        unknown += margin == GW_ENV_NONE;
+        if (margin != GW_ENV_NONE && (least == GW_ENV_NONE || margin < least))
+            least = margin;
+        if (margin != GW_ENV_NONE && margin <= MARGIN_C)
             gw_group_add(&g, i, GW_CHECK_LOOK, _("%lld C, %lld C below the limit"), (long long)st->temp_max, (long long)margin);
-        else
-            gw_group_add(&g, i, GW_CHECK_GOOD, _("%lld C, %lld C below the limit%s"), (long long)st->temp_max, (long long)margin,
-                         st->loaded ? "" : _(" (idle)"));
     }
+    if (hottest == GW_ENV_NONE)
+        return;
     if (gw_group_say(&g) == GW_CHECK_LOOK) {
         gw_check_expect(r, "more than %d C below the slow-down temperature", MARGIN_C);
         gw_check_fix(r, _(fix_thermal), "nvidia-smi -q -d TEMPERATURE", "");
+    } else if (unknown) {
+        gw_check_say(r, GW_CHECK_UNKNOWN, _("at most %lld C; the limit is not told"), (long long)hottest);
+    } else {
+        gw_check_say(r, GW_CHECK_GOOD, _("at most %lld C, %lld C below the limit%s"), (long long)hottest, (long long)least,
+                     loaded ? "" : _(" (hardly loaded)"));
     }
 }
 
@@ -175,7 +215,7 @@ void gw_check_on_clocks(struct gw_check_run *r)
         else if (st->sm_loaded > 0 && max > 0)
             gw_group_add(&g, i, GW_CHECK_GOOD, _("%.0f of %lld MHz under load"), st->sm_loaded, (long long)max);
         else if (app != GW_ENV_NONE && normal != GW_ENV_NONE)
-            gw_group_add(&g, i, GW_CHECK_GOOD, _("application clock at its default, %lld MHz; idle now"), (long long)normal);
+            gw_group_add(&g, i, GW_CHECK_GOOD, _("application clock at its default, %lld MHz; no load to judge by"), (long long)normal);
     }
     if (gw_group_say(&g) >= GW_CHECK_LOOK) {
         gw_check_expect(r, "at least %.0f %% of the highest SM clock under load", 100 * CLOCK_LOW_SHARE);

@@ -64,8 +64,29 @@ void gw_check_on_pcie(struct gw_check_run *r)
         return;
     gw_check_expect(r, "what both ends can do, under load");
     if (s >= GW_CHECK_LOOK)
-        gw_check_fix(r, _("another slot (see the board's manual: lanes are shared), reseat the card and its riser, slot speed Auto in the\n"
+        gw_check_fix(r, _("another slot (see the board's manual: lanes are shared), reseat the card and its riser, slot speed Auto in the "
                           "BIOS, no ASPM powersave policy"), "gpuwhy check --load", "");
+}
+
+/* Totals without a second reading: 0 is good, anything else says nothing about now. */
+static void replay_totals(struct gw_check_run *r)
+{
+    int64_t low = INT64_MAX, high = 0;
+    for (size_t i = 0; i < r->env->gpus.len; i++) {
+        int64_t v = r->states[i].replay_last;
+        if (v == GW_ENV_NONE)
+            continue;
+        low = v < low ? v : low;
+        high = v > high ? v : high;
+    }
+    if (low == INT64_MAX)
+        return;
+    if (high == 0)
+        gw_check_say(r, GW_CHECK_GOOD, _("none since the last reset"));
+    else if (low == high)
+        gw_check_say(r, GW_CHECK_UNKNOWN, _("%lld since the last reset; whether they still come is not told"), (long long)high);
+    else
+        gw_check_say(r, GW_CHECK_UNKNOWN, _("%lld to %lld since the last reset; whether they still come is not told"), (long long)low, (long long)high);
 }
 
 void gw_check_on_replay(struct gw_check_run *r)
@@ -74,25 +95,21 @@ void gw_check_on_replay(struct gw_check_run *r)
     for (size_t i = 0; i < r->env->gpus.len; i++) {
         const struct gw_gpu_state *st = &r->states[i];
         int64_t grown = st->replay_last - st->replay_first;
-        if (st->replay_last == GW_ENV_NONE)
+        if (st->replay_last == GW_ENV_NONE || st->replay_ns == GW_ENV_NONE || grown < 0)
             continue;
-        if (st->replay_ns == GW_ENV_NONE || grown < 0) {
-            gw_group_add(&g, i, st->replay_last == 0 ? GW_CHECK_GOOD : GW_CHECK_UNKNOWN,
-                         st->replay_last == 0 ? _("none since the last reset (%lld)") : _("%lld since the last reset; whether they still come needs a second reading"),
-                         (long long)st->replay_last);
+        double seconds = (double)st->replay_ns * 1e-9, per_minute = (double)grown / seconds * 60;
+        /* A reading over half a second that catches one replay would be 120 a minute: ask for more than one. */
+        if (grown <= 1) {
+            gw_group_add(&g, i, GW_CHECK_GOOD, grown ? _("one in %.3g s") : _("none in %.3g s"), seconds);
             continue;
         }
-        double per_minute = (double)grown / ((double)st->replay_ns * 1e-9) * 60;
-        /* A reading over half a second that catches one replay would be 120 a minute: ask for more than one. */
-        enum gw_check_status s = per_minute > REPLAYS_PER_MINUTE && grown > REPLAYS_PER_MINUTE ? GW_CHECK_BAD : grown > 1 ? GW_CHECK_LOOK : GW_CHECK_GOOD;
-        if (s == GW_CHECK_GOOD)
-            gw_group_add(&g, i, s, _("no growth in %.3g s"), (double)st->replay_ns * 1e-9);
-        else
-            gw_group_add(&g, i, s, _("%lld in %.3g s"), (long long)grown, (double)st->replay_ns * 1e-9);
-        if (s != GW_CHECK_GOOD)
-            gw_check_evidence(r, (double)grown, "count", gw_check_source(r), "GPU %lld: %lld replays in %.3g s",
-                              (long long)gw_env_gpu_at(r->env, i)->index, (long long)grown, (double)st->replay_ns * 1e-9);
+        gw_group_add(&g, i, per_minute > REPLAYS_PER_MINUTE && grown > REPLAYS_PER_MINUTE ? GW_CHECK_BAD : GW_CHECK_LOOK, _("%lld in %.3g s"),
+                     (long long)grown, seconds);
+        gw_check_evidence(r, (double)grown, "count", gw_check_source(r), "GPU %lld: %lld replays in %.3g s",
+                          (long long)gw_env_gpu_at(r->env, i)->index, (long long)grown, seconds);
     }
+    if (!g.n)
+        replay_totals(r);
     if (gw_group_say(&g) >= GW_CHECK_LOOK) {
         gw_check_expect(r, "at most %d a minute", REPLAYS_PER_MINUTE);
         gw_check_fix(r, _("packets are sent again: reseat the card or riser, try another slot or cable, or set the slot one generation lower"),
@@ -167,7 +184,7 @@ void gw_check_on_topology(struct gw_check_run *r)
     gw_check_evidence(r, (double)(pairs - by_kind[GW_LINK_NVLINK]), "count", gw_check_source(r), "GPU %lld and GPU %lld are joined by %s",
                       (long long)worst->gpu, (long long)worst->peer_gpu, gw_link_name(worst->link));
     gw_check_fix(r, mixed ? _("put ranks that talk most on GPUs that share NVLink: CUDA_VISIBLE_DEVICES in that order (nvidia-smi topo -m)")
-                          : _("traffic crosses the CPU: keep a small job on GPUs of one socket, prefer larger and fewer collectives\n"
+                          : _("traffic crosses the CPU: keep a small job on GPUs of one socket, prefer larger and fewer collectives "
                               "(gradient accumulation, larger buckets), or a machine with NVLink"),
                  "nvidia-smi topo -m; NCCL_DEBUG=INFO", "");
 }
@@ -204,7 +221,7 @@ void gw_check_on_p2p(struct gw_check_run *r)
         return;
     gw_check_expect(r, "every pair, IOMMU off or identity");
     gw_check_fix(r, bad ? _("without peer access NCCL goes through host memory (SHM): the GPU model, the slots, or ACS decide it")
-                        : _("boot with iommu=pt (or off), and switch ACS off on the switches between the GPUs; ACS bits need root to read:\n"
+                        : _("boot with iommu=pt (or off), and switch ACS off on the switches between the GPUs; ACS bits need root to read: "
                             "sudo lspci -vvv | grep ACSCtl"),
                  "nvidia-smi topo -p2p r; all_reduce_perf of nccl-tests", _("less isolation between devices and virtual machines"));
 }

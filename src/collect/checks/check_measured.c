@@ -73,7 +73,7 @@ void gw_check_on_m_launch(struct gw_check_run *r)
     }
     if (gw_group_say(&g) == GW_CHECK_LOOK) {
         gw_check_expect(r, "less than %.0f us", LAUNCH_SLOW_US);
-        gw_check_fix(r, _("CPU frequency, a tracing library (CUDA_INJECTION64_PATH), CUDA_LAUNCH_BLOCKING, virtualisation; CUDA graphs and\n"
+        gw_check_fix(r, _("CPU frequency, a tracing library (CUDA_INJECTION64_PATH), CUDA_LAUNCH_BLOCKING, virtualisation; CUDA graphs and "
                           "torch.compile need fewer launches"), "gpuwhy check --measure", "");
     }
 }

@@ -43,7 +43,7 @@ void gw_check_on_memory(struct gw_check_run *r)
         gw_check_say(r, GW_CHECK_GOOD, "%s", text);
     if (r->now->status == GW_CHECK_LOOK) {
         gw_check_expect(r, "at least %.0f %% free", 100 * LOW_SHARE);
-        gw_check_fix(r, _("fewer workers, smaller prefetch_factor, data sets in arrays or memory maps instead of Python lists; raise the container's\n"
+        gw_check_fix(r, _("fewer workers, smaller prefetch_factor, data sets in arrays or memory maps instead of Python lists; raise the container's "
                           "memory limit"), "free -h; cat /sys/fs/cgroup/memory.events", "");
     }
 }
@@ -91,7 +91,7 @@ void gw_check_on_workers(struct gw_check_run *r)
     gw_check_say(r, risk ? GW_CHECK_LOOK : GW_CHECK_GOOD, _("%zu hold %s, %s free"), n, gw_check_bytes(r, sum), gw_check_bytes(r, room));
     if (risk) {
         gw_check_expect(r, "room for a quarter more, and for one more worker");
-        gw_check_fix(r, _("fewer workers, or a data set that does not hold Python objects (they are copied page by page as workers read them):\n"
+        gw_check_fix(r, _("fewer workers, or a data set that does not hold Python objects (they are copied page by page as workers read them): "
                           "numpy arrays, Arrow, a memory map"), "grep -h Pss: /proc/*/smaps_rollup", "");
     }
 }

@@ -36,6 +36,7 @@ static inline const char *gw_known(const char *s, const char *otherwise) { retur
 /* What the samples of one GPU say together. Counts are 0 and values GW_ENV_NONE when nothing is known. */
 struct gw_gpu_state {
     int64_t samples;
+    int64_t last[GW_GPU_DYNAMIC]; /* the latest reading of each metric that changes */
     int64_t loaded;           /* samples in which the GPU was at work */
     int64_t link_loaded;      /* samples in which its PCIe link was in use, or the GPU at work */
     int64_t gen_loaded, width_loaded; /* highest seen then */

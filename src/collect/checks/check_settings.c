@@ -88,7 +88,7 @@ void gw_check_on_threads(struct gw_check_run *r)
         gw_check_say(r, GW_CHECK_GOOD, _("OMP_NUM_THREADS is unset: one thread for each of %.3g CPUs"), cpus);
     if (r->now->status == GW_CHECK_LOOK) {
         gw_check_expect(r, "threads x ranks at most the CPUs");
-        gw_check_fix(r, _("export OMP_NUM_THREADS=N with N = CPUs / ranks; loader workers are set to one thread by PyTorch, OpenCV needs\n"
+        gw_check_fix(r, _("export OMP_NUM_THREADS=N with N = CPUs / ranks; loader workers are set to one thread by PyTorch, OpenCV needs "
                           "cv2.setNumThreads(0)"), "OMP_DISPLAY_ENV=true python -c 'import torch'", "");
     }
 }
@@ -99,7 +99,7 @@ void gw_check_on_container(struct gw_check_run *r)
     if (gw_env_get(r->env, GW_HOST_WSL) == 1) {
         gw_check_say(r, GW_CHECK_LOOK, _("Windows Subsystem for Linux"));
         gw_check_expect(r, "data inside the Linux file system");
-        gw_check_fix(r, _("keep data and code under / and not under /mnt/c; NVML tells less here, pinned memory is limited, and CUPTI needs the\n"
+        gw_check_fix(r, _("keep data and code under / and not under /mnt/c; NVML tells less here, pinned memory is limited, and CUPTI needs the "
                           "developer setting of the Windows driver"), "df -T .", "");
     } else if (kind) {
         gw_check_say(r, GW_CHECK_GOOD, _("%s%s"), kind, gw_env_get(r->env, GW_HOST_PID_NAMESPACE) == 1 ? _("; processes of others cannot be seen") : "");

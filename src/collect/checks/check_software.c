@@ -68,7 +68,7 @@ void gw_check_on_framework(struct gw_check_run *r)
     }
     if (r->now->status == GW_CHECK_BAD) {
         gw_check_expect(r, "a CUDA build that the driver can run");
-        gw_check_fix(r, _("newer driver, or a matching build: pip install torch --index-url https://download.pytorch.org/whl/cuXYZ\n"
+        gw_check_fix(r, _("newer driver, or a matching build: pip install torch --index-url https://download.pytorch.org/whl/cuXYZ "
                           "(nvidia-smi's CUDA version is only the highest that the driver can run)"),
                      "python -c 'import torch; print(torch.version.cuda, torch.cuda.is_available())'", "");
     }

@@ -41,6 +41,7 @@ void gw_check_on_data(struct gw_check_run *r)
                 what = _(kinds[k].what);
                 s = kinds[k].status;
             }
+        /* 7,200 turns a minute: half a turn is 4.2 ms, and the arm takes as long again. */
         if (s == GW_CHECK_GOOD && f->rotational == 1) {
             s = GW_CHECK_LOOK;
             more = _(", a rotating disk: about 100 random reads a second");
@@ -57,7 +58,7 @@ void gw_check_on_data(struct gw_check_run *r)
     gw_check_say(r, worst, "%s", text);
     if (worst >= GW_CHECK_LOOK) {
         gw_check_expect(r, "a local flash disk, or memory");
-        gw_check_fix(r, _("copy the data to a local disk before the run, pack small files into larger shards (tar, Arrow, WebDataset), more workers\n"
+        gw_check_fix(r, _("copy the data to a local disk before the run, pack small files into larger shards (tar, Arrow, WebDataset), more workers "
                           "for latency; not from a container's image layers: mount a volume"),
                      "gpuwhy check --measure --data PATH", "");
     }

@@ -79,12 +79,17 @@ struct gw_gpu_state gw_gpu_state_of(const struct gw_env *env, size_t gpu)
     double sm = 0, power = 0, util = 0;
     int64_t sm_n = 0, power_n = 0, util_n = 0;
     const struct gw_sample *replay = NULL;
+    for (int m = 0; m < GW_GPU_DYNAMIC; m++)
+        st.last[m] = GW_ENV_NONE;
     for (size_t i = 0; i < gw_env_sample_count(env); i++) {
         const struct gw_sample *s = gw_env_sample_at(env, i);
         if (s->gpu != gpu)
             continue;
         int work = at_work(env, s) == 1;
         int64_t v;
+        for (int m = 0; m < GW_GPU_DYNAMIC; m++)
+            if (s->has >> m & 1)
+                st.last[m] = s->v[m];
         st.samples++;
         st.loaded += work;
         take_reasons(&st, s, work);

@@ -224,6 +224,21 @@ static void scan_folder(struct gw_live *l, const char *path, void (*each)(struct
         closedir(d);
 }
 
+/* "#define CUDA_VERSION 13000" of include/cuda.h, where a toolkit came without its version file (wheels, conda). */
+static int header_version(const char *dir, char *out, size_t cap)
+{
+    char path[PATH_MAX + 32], line[256];
+    long v = 0;
+    snprintf(path, sizeof path, "%s/include/cuda.h", dir);
+    FILE *f = fopen(path, "re");
+    for (int n = 0; f && n < 2000 && !v && fgets(line, sizeof line, f); n++)
+        if (strncmp(line, "#define CUDA_VERSION ", 21) == 0)
+            v = strtol(line + 21, NULL, 10);
+    if (f)
+        fclose(f);
+    return v >= 1000 && v < 1000000 && snprintf(out, cap, "%ld.%ld", v / 1000, v % 1000 / 10) < (int)cap;
+}
+
 /* "cuda" : { "name" : "CUDA SDK", "version" : "12.4.1" } of version.json; CUDA Version 10.2.89 of version.txt */
 static int toolkit_version(const char *dir, char *out, size_t cap)
 {
@@ -239,7 +254,7 @@ static int toolkit_version(const char *dir, char *out, size_t cap)
     snprintf(path, sizeof path, "%s/version.txt", dir);
     if (slurp(path, text, sizeof text) > 0 && (at = strstr(text, "CUDA Version ")))
         return snprintf(out, cap, "%.*s", (int)strspn(at + 13, "0123456789."), at + 13) < (int)cap && *out;
-    return 0;
+    return header_version(dir, out, cap);
 }
 
 static void toolkit(struct gw_live *l)

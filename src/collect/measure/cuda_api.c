@@ -41,6 +41,7 @@ typedef unsigned long long devptr; /* CUdeviceptr */
 
 enum { MAX_DEVICES = 16 };
 #define COPY_BYTES ((size_t)256 << 20)
+#define COPY_BYTES_MANY ((size_t)64 << 20) /* with more than two GPUs, to end in time */
 #define LOAD_BYTES ((size_t)64 << 20)
 
 struct device {
@@ -121,16 +122,28 @@ fail:
 
 int gw_cuda_count(const struct gw_cuda *c) { return c->n; }
 
-/* Context, stream and buffers of device i; as large as `bytes`, or what is free. 0 or CUDA's error. */
-static int open_device(struct gw_cuda *c, int i, size_t bytes, int second)
+/* Context and stream of device i, made once. 0 or CUDA's error. */
+static int open_device(struct gw_cuda *c, int i)
+{
+    struct device *d = &c->dev[i];
+    int rc;
+    if (d->stream)
+        return c->current(d->context);
+    if ((rc = c->device(&d->ordinal, i)) || (rc = c->bus(d->bus, sizeof d->bus, d->ordinal)) || (rc = c->retain(&d->context, d->ordinal)) ||
+        (rc = c->current(d->context)))
+        return rc;
+    return c->stream(&d->stream, 1 /* non-blocking */);
+}
+
+/* Buffers of device i, unless it has them; `bytes` each, or what can be had. The device is current. 0 or CUDA's error. */
+static int open_buffers(struct gw_cuda *c, int i, size_t bytes, int second)
 {
     struct device *d = &c->dev[i];
     size_t free_bytes = 0, total = 0;
     int rc;
-    if (d->context)
-        return c->current(d->context);
-    if ((rc = c->device(&d->ordinal, i)) || (rc = c->bus(d->bus, sizeof d->bus, d->ordinal)) || (rc = c->retain(&d->context, d->ordinal)) ||
-        (rc = c->current(d->context)) || (rc = c->stream(&d->stream, 1 /* non-blocking */)) || (rc = c->memory(&free_bytes, &total)))
+    if (d->pinned)
+        return 0;
+    if ((rc = c->memory(&free_bytes, &total)))
         return rc;
     /* A running job owns the rest: never take more than a quarter of what it left. */
     while (bytes > free_bytes / (second ? 8 : 4) && bytes > (size_t)1 << 20)
@@ -145,7 +158,7 @@ static int open_device(struct gw_cuda *c, int i, size_t bytes, int second)
 static void close_buffers(struct gw_cuda *c, int i)
 {
     struct device *d = &c->dev[i];
-    if (!d->context || c->current(d->context) != 0)
+    if (!d->stream || c->current(d->context) != 0)
         return;
     if (d->memory)
         c->free_device(d->memory);
@@ -161,7 +174,7 @@ int gw_cuda_copy_round(struct gw_cuda *c)
 {
     int rc;
     for (int i = 0; i < c->n; i++)
-        if ((rc = open_device(c, i, LOAD_BYTES, 0)) || (rc = c->h2d(c->dev[i].memory, c->dev[i].pinned, c->dev[i].bytes, c->dev[i].stream)) ||
+        if ((rc = open_device(c, i)) || (rc = open_buffers(c, i, LOAD_BYTES, 0)) || (rc = c->h2d(c->dev[i].memory, c->dev[i].pinned, c->dev[i].bytes, c->dev[i].stream)) ||
             (rc = c->d2h(c->dev[i].pinned, c->dev[i].memory, c->dev[i].bytes, c->dev[i].stream)))
             return -rc;
     for (int i = 0; i < c->n; i++)
@@ -239,10 +252,14 @@ void gw_cuda_measure(struct gw_cuda *c, int i, void (*say)(void *, const char *,
     char how[128];
     double s, one, trip;
     const char *launched;
-    int rc = open_device(c, i, COPY_BYTES, 1);
+    close_buffers(c, i); /* those of a load are smaller */
+    int rc = open_device(c, i);
+    if (rc == 0)
+        rc = open_buffers(c, i, c->n > 2 ? COPY_BYTES_MANY : COPY_BYTES, 1);
     if (rc) {
         explain(c, "the device cannot be used", rc, how, sizeof how);
         say(user, d->bus, "problem", 0, "", how);
+        close_buffers(c, i);
         return;
     }
     void *pageable = malloc(d->bytes);

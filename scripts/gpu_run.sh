@@ -32,7 +32,7 @@ case $what in
 first)
     for mode in windows full; do
         opt=; [ $mode = full ] && opt=--full
-        for case in tiny_batch main_loading; do
+        for case in launch_bound main_loading; do
             say "$mode $case"
             timeout 100 "$G" run -o "$OUT/$case-$mode.rec" $opt -- "$PY" bench/zoo/zoo.py $case base --seconds 8 \
                 >"$OUT/$case-$mode.out" 2>"$OUT/$case-$mode.report"
@@ -50,12 +50,12 @@ first)
     ;;
 overhead)
     "$PY" bench/zoo/overhead.py "$G" "$OUT/overhead" --seconds 6 --pairs 4 --budget 400 \
-        --modes 'plain;nvml+proc;windows;full;full,no-driver;full,kernels' tiny_batch healthy_gpt 2>&1 | tee "$OUT/overhead.txt"
+        --modes 'plain;nvml+proc;windows;full;full,no-driver;full,kernels' launch_bound healthy_gpt 2>&1 | tee "$OUT/overhead.txt"
     keep_small
     say "table"; cat "$OUT/overhead.txt"
     ;;
 zoo)
-    "$PY" bench/zoo/run_zoo.py "$G" "$OUT/zoo" --seconds 7 --budget 400 "$@" 2>&1 | tee "$OUT/zoo.txt"
+    "$PY" bench/zoo/live_zoo.py "$G" "$OUT/zoo" --seconds 7 --budget 400 "$@" 2>&1 | tee "$OUT/zoo.txt"
     keep_small
     say "table"; cat "$OUT/zoo.txt"
     ;;

@@ -56,11 +56,11 @@ def main():
     p.add_argument("--pairs", type=int, default=5)
     p.add_argument("--budget", type=float, default=420)
     p.add_argument("--modes", default=",".join(["plain", "windows", "full"]).replace(",", ";"))
-    p.add_argument("--fix", default="tiny_batch_fix", help="cases to run in their fixed variant")
+    p.add_argument("--fix", default="launch_bound_fix", help="cases to run in their fixed variant")
     a = p.parse_args()
     os.makedirs(a.out, exist_ok=True)
     modes, began = a.modes.split(";"), time.time()
-    for case in a.cases or ["tiny_batch", "healthy_gpt"]:
+    for case in a.cases or ["launch_bound", "healthy_gpt"]:
         got = {m: [] for m in modes}
         for n in range(a.pairs):
             if time.time() - began > a.budget:
@@ -80,9 +80,9 @@ def main():
             rs = got[m]
             if not rs:
                 continue
-            ratio = [r["step_ms"] / plain[n]["step_ms"] for n, r in rs if n in plain]
+            ratio = [r["mean_ms"] / plain[n]["mean_ms"] for n, r in rs if n in plain]
             cpu = [r["cpu_ms"] / plain[n]["cpu_ms"] for n, r in rs if n in plain and plain[n]["cpu_ms"]]
-            print(f"{case:14} {m:16} step {statistics.median(r['step_ms'] for _, r in rs):9.3f} ms  x{statistics.median(ratio):.3f} "
+            print(f"{case:14} {m:16} step {statistics.median(r['mean_ms'] for _, r in rs):9.3f} ms  x{statistics.median(ratio):.3f} "
                   f"[{min(ratio):.3f}..{max(ratio):.3f}]  main-thread CPU x{statistics.median(cpu):.3f}  n={len(rs)} "
                   f"record {statistics.median(r['bytes'] for _, r in rs) / 1e6:.1f} MB", flush=True)
     return 0

@@ -56,7 +56,9 @@ struct gw_build {
     struct gw_replay *r;
     uint32_t *order;      /* ops of the window as events */
     size_t nops;
-    struct gw_array items, thinks;
+    struct gw_item *items;
+    size_t nitems;
+    struct gw_array thinks;
     uint32_t *call_ids;   /* calls, sorted by start: becomes items */
     size_t ncalls;
 };
@@ -171,11 +173,13 @@ static int build_items(struct gw_build *b)
     const struct gw_analysis *an = b->an;
     size_t run = 0;
     int64_t until = 0;
+    b->items = gw_arena_calloc(an->arena, b->ncalls, sizeof *b->items);
+    if (!b->items)
+        return GW_ENOMEM;
+    b->nitems = b->ncalls;
     for (size_t i = 0; i < b->ncalls; i++) {
         const struct gw_event *c = gw_ev(an, b->call_ids[i]);
-        struct gw_item *it = gw_array_push(&b->items);
-        if (!it)
-            return GW_ENOMEM;
+        struct gw_item *it = b->items + i;
         *it = (struct gw_item){.start = c->start, .end = c->end, .own = c->end - c->start, .dep = GW_NONE,
                                .ctx = an->ctx[b->call_ids[i]]};
         const struct gw_block *bl = block_of_call(b->dev, an, b->call_ids[i]);
@@ -236,7 +240,7 @@ static void tie_op(struct gw_build *b, size_t i, const uint32_t *by_end, struct 
     struct gw_replay *r = b->r;
     struct gw_rop *o = r->op + i;
     const struct gw_event *e = gw_ev(b->an, o->event);
-    const struct gw_item *it = (const struct gw_item *)b->items.data + o->item;
+    const struct gw_item *it = b->items + o->item;
     int64_t since_call = e->start - it->start, typical = b->dev->launch_latency;
     int known = e->link != GW_NONE;
     o->dur = e->end - e->start;
@@ -311,7 +315,7 @@ static int build_ops(struct gw_build *b)
         by_end[i] = (uint32_t)i;
     qsort_r(by_end, r->nops, sizeof *by_end, cmp_end, b);
     streams.len = 0;
-    struct gw_item *it = b->items.data;
+    struct gw_item *it = b->items;
     for (size_t i = 0; i < r->nops; i++) {
         struct gw_stream_state *s = stream_state(&streams, gw_ev(b->an, r->op[i].event)->lane);
         if (!s)
@@ -323,7 +327,7 @@ static int build_ops(struct gw_build *b)
         x->ops++;
     }
     /* what each waiting call waited for: of the operations issued before it, the last that ended by its end */
-    for (size_t k = 0; k < b->items.len; k++) {
+    for (size_t k = 0; k < b->nitems; k++) {
         if (!it[k].wait_kind)
             continue;
         size_t lim = it[k].ops && it[k].wait_kind != GW_HOST_QUEUE_FULL ? it[k].op + it[k].ops : it[k].op;
@@ -440,18 +444,9 @@ double gw_replay_error(const struct gw_replay *r) { return r->error; }
 size_t gw_replay_ops(const struct gw_replay *r) { return r->nops; }
 uint32_t gw_replay_op_event(const struct gw_replay *r, size_t i) { return r->op[i].event; }
 
-float *gw_replay_scales(const struct gw_replay *r, struct gw_arena *arena)
-{
-    float *s = gw_arena_calloc(arena, r->nops, sizeof *s);
-    for (size_t i = 0; s && i < r->nops; i++)
-        s[i] = 1.0f;
-    return s;
-}
-
 int gw_replay_build(struct gw_analysis *an, struct gw_dev *dev)
 {
     struct gw_build b = {.an = an, .dev = dev};
-    gw_array_init(&b.items, sizeof(struct gw_item), 0);
     gw_array_init(&b.thinks, sizeof(struct gw_think), 0);
     struct gw_replay *r = b.r = gw_arena_alloc(an->arena, sizeof *r);
     int rc = r ? collect(&b) : GW_ENOMEM;
@@ -462,13 +457,12 @@ int gw_replay_build(struct gw_analysis *an, struct gw_dev *dev)
     if (rc < 0)
         goto out;
     rc = GW_ENOMEM;
-    r->nitems = b.items.len;
+    r->item = b.items;
+    r->nitems = b.nitems;
     r->nthinks = b.thinks.len;
-    r->item = gw_arena_calloc(an->arena, r->nitems, sizeof *r->item);
     r->think = gw_arena_calloc(an->arena, r->nthinks, sizeof *r->think);
-    if (!r->item || !r->think)
+    if (!r->think)
         goto out;
-    memcpy(r->item, b.items.data, r->nitems * sizeof *r->item);
     if (r->nthinks)
         memcpy(r->think, b.thinks.data, r->nthinks * sizeof *r->think);
     int64_t first = INT64_MAX, last = INT64_MIN;
@@ -495,7 +489,6 @@ int gw_replay_build(struct gw_analysis *an, struct gw_dev *dev)
 out:
     free(b.order);
     free(b.call_ids);
-    gw_array_free(&b.items);
     gw_array_free(&b.thinks);
     return rc == GW_ENODATA ? GW_OK : rc;
 }

@@ -41,6 +41,5 @@ double gw_replay_error(const struct gw_replay *r);
 /* The operations of the replay, for op_scale: count, and the event of each. */
 size_t gw_replay_ops(const struct gw_replay *r);
 uint32_t gw_replay_op_event(const struct gw_replay *r, size_t i);
-float *gw_replay_scales(const struct gw_replay *r, struct gw_arena *arena); /* an array of 1.0f */
 
 #endif

@@ -33,7 +33,7 @@ int gw_find_comm_exposed(struct gw_diag *d)
         struct gw_whatif w[3];
         const double hidden[3] = {0.25, 0.6, 1.0}; /* of the exposed part */
         for (int i = 0; i < 3; i++) {
-            float *scale = gw_replay_scales(d->dev->replay, d->arena);
+            float *scale = gw_diag_scales(d, i);
             w[i] = GW_WHATIF_NONE;
             if (scale)
                 scale_comm(d, scale, fmax(0, 1 - part * hidden[i]));
@@ -122,7 +122,7 @@ int gw_find_microstep_sync(struct gw_diag *d)
     if (d->dev->replay) {
         struct gw_whatif w[2];
         for (int i = 0; i < 2; i++) {
-            float *scale = gw_replay_scales(d->dev->replay, d->arena);
+            float *scale = gw_diag_scales(d, i);
             w[i] = GW_WHATIF_NONE;
             if (scale)
                 scale_comm(d, scale, i ? 1 / micro : (1 + 1 / micro) / 2);

@@ -245,7 +245,7 @@ int gw_find_pageable_copy(struct gw_diag *d)
         struct gw_whatif w[3];
         const double to[3] = {link / 2, link, 0}; /* half the link, the link, hidden behind compute */
         for (int i = 0; i < 3; i++) {
-            float *scale = gw_replay_scales(d->dev->replay, d->arena);
+            float *scale = gw_diag_scales(d, i);
             w[i] = GW_WHATIF_NONE;
             if (scale)
                 scale_copies(d, scale, kinds, to[i]);
@@ -287,7 +287,7 @@ int gw_find_copy_link(struct gw_diag *d)
             struct gw_whatif w[3];
             const double faster[3] = {1.33, 2, 4}; /* a quarter less to move, half (fp32 -> bf16), a quarter (uint8) */
             for (int i = 0; i < 3; i++) {
-                float *scale = gw_replay_scales(d->dev->replay, d->arena);
+                float *scale = gw_diag_scales(d, i);
                 w[i] = GW_WHATIF_NONE;
                 if (scale)
                     scale_copies(d, scale, 1u << k, rate * faster[i]);
@@ -334,7 +334,7 @@ int gw_find_blocking_copy(struct gw_diag *d)
     if (d->dev->replay) {
         struct gw_whatif w[3];
         for (int i = 0; i < 3; i++) {
-            float *scale = gw_replay_scales(d->dev->replay, d->arena);
+            float *scale = gw_diag_scales(d, i);
             w[i] = GW_WHATIF_NONE;
             if (scale && i)
                 scale_copies(d, scale, kinds, i == 1 ? 3e12 : 0); /* overlapped: all but a sliver disappears */

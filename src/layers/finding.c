@@ -123,6 +123,16 @@ void gw_diag_gain_set(struct gw_draft *f, double low, double likely, double high
     f->f.gain = (struct gw_gain){low, likely, high};
 }
 
+float *gw_diag_scales(struct gw_diag *d, int which)
+{
+    size_t n = d->dev && d->dev->replay ? gw_replay_ops(d->dev->replay) : 0;
+    if (n && !d->scales[which])
+        d->scales[which] = gw_arena_calloc(d->arena, n, sizeof *d->scales[which]);
+    for (size_t i = 0; d->scales[which] && i < n; i++)
+        d->scales[which][i] = 1.0f;
+    return d->scales[which];
+}
+
 void gw_diag_gain_cap(struct gw_draft *f, double most)
 {
     most = fmax(most, 1);

@@ -48,6 +48,7 @@ struct gw_diag {
     struct gw_draft *draft[GW_F_COUNT];
     struct gw_draft spare;       /* written to, and thrown away, when memory is gone */
     int oom;
+    float *scales[3];            /* see gw_diag_scales */
     size_t drafts;
     int answer[GW_F_COUNT];
     const char *needs[GW_F_COUNT]; /* overrides the catalogue's words for "not evaluated" */
@@ -70,6 +71,10 @@ void gw_diag_against(struct gw_diag *d, struct gw_draft *f, double value, const 
                      const char *fmt, ...) GW_PRINTF(6, 7);
 void gw_diag_where(struct gw_draft *f, const char *file, int64_t line, const char *text, double share, int64_t count);
 void gw_diag_fix(struct gw_draft *f, const char *doit, const char *check, const char *cost);
+
+/* A factor for each operation of the replay, all 1.0, for gw_whatif.op_scale. `which` is 0..2: three buffers are shared by
+ * all diagnoses, so use one before asking for it again. NULL without a replay or memory. */
+float *gw_diag_scales(struct gw_diag *d, int which);
 
 /* Gain from three what-ifs: cautious, likely, hopeful. Each is compared with the unchanged replay at the same correction
  * for the profiler; the replay's own error widens the range. Without a replay: from lost_ns alone. */

@@ -130,7 +130,7 @@ int gw_find_unfused_optimizer(struct gw_diag *d)
         const double host[3] = {0.10, 0.025, 0.015}, gpu[3] = {1.0, 0.2, 0.05};
         struct gw_whatif w[3];
         for (int k = 0; k < 3; k++) {
-            float *scale = gw_replay_scales(d->dev->replay, d->arena);
+            float *scale = gw_diag_scales(d, k);
             for (size_t i = 0; scale && i < gw_replay_ops(d->dev->replay); i++) {
                 const struct gw_event *e = gw_ev(d->an, gw_replay_op_event(d->dev->replay, i));
                 if (e->link == GW_NONE || !(d->an->ctx[e->link] & GW_CTX_OPTIMIZER) || e->end == e->start)

@@ -103,7 +103,7 @@ int gw_find_tensor_idle(struct gw_diag *d)
         struct gw_whatif w[3];
         const double by[3] = {row->tf32 * 0.4, row->tf32 * 0.9, row->bf16}; /* real kernels reach part of the peak */
         for (int k = 0; k < 3; k++) {
-            float *scale = gw_replay_scales(d->dev->replay, d->arena);
+            float *scale = gw_diag_scales(d, k);
             for (size_t i = 0; scale && i < gw_replay_ops(d->dev->replay); i++) {
                 const struct gw_event *e = gw_ev(d->an, gw_replay_op_event(d->dev->replay, i));
                 if (is_fp32_matrix(d, e) && is_large(d, e))

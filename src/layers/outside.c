@@ -21,9 +21,9 @@ static size_t count_phases(const struct gw_diag *d, unsigned cause, int64_t *byt
 }
 
 /* The phase's copies to the host go with it. */
-static float *without_phase_copies(const struct gw_diag *d, unsigned cause, float factor)
+static float *without_phase_copies(struct gw_diag *d, unsigned cause, float factor, int which)
 {
-    float *scale = d->dev->replay ? gw_replay_scales(d->dev->replay, d->arena) : NULL;
+    float *scale = gw_diag_scales(d, which);
     for (size_t i = 0; scale && i < gw_replay_ops(d->dev->replay); i++) {
         const struct gw_event *e = gw_ev(d->an, gw_replay_op_event(d->dev->replay, i));
         if (e->kind != GW_KIND_COPY || !gw_mem_is_host(gw_copy_dst(e->sub)))
@@ -62,9 +62,9 @@ static struct gw_draft *phase_finding(struct gw_diag *d, enum gw_finding_id id, 
     struct gw_draft *f = gw_diag_add(d, id, lost);
     struct gw_whatif low = GW_WHATIF_NONE, gone = GW_WHATIF_NONE;
     low.label_scale[cause] = 0.5; /* half as often */
-    low.op_scale = without_phase_copies(d, cause, 0.5f);
+    low.op_scale = without_phase_copies(d, cause, 0.5f, 0);
     gone.remove = 1u << cause;
-    gone.op_scale = without_phase_copies(d, cause, 0.0f);
+    gone.op_scale = without_phase_copies(d, cause, 0.0f, 1);
     if (cause == GW_CAUSE_CHECKPOINT) {
         low.ctx = gone.ctx = GW_CTX_CHECKPOINT;
         low.ctx_host_scale = 0.5;

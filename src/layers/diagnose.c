@@ -144,7 +144,7 @@ static void residual_last(struct gw_diag *d)
     }
 }
 
-static void rank(struct gw_diag *d, struct gw_report *r)
+void gw_diag_rank(struct gw_diag *d, struct gw_report *r)
 {
     qsort(d->draft, d->drafts, sizeof *d->draft, by_gain);
     residual_last(d);
@@ -223,7 +223,7 @@ static const char *copies_text(struct gw_diag *d)
                                                  100 * share);
 }
 
-static void fine(struct gw_diag *d, struct gw_report *r)
+void gw_diag_fine(struct gw_diag *d, struct gw_report *r)
 {
     r->verdict.finding = "none";
     r->verdict.layer = "outside";
@@ -233,6 +233,25 @@ static void fine(struct gw_diag *d, struct gw_report *r)
                                               100 * d->busy, copies_text(d), limit_text(d));
     else
         r->verdict.sentence = gw_arena_printf(d->arena, _("Your GPU idles %.0f %% of the time, but no cause in this recording is worth 3 %% by itself. See what was not evaluated."), idle);
+}
+
+/* The verdict on a finding. `head`: its first sentence, NULL for the usual one. */
+void gw_diag_blame(struct gw_diag *d, struct gw_report *r, const struct gw_finding *f, const char *head)
+{
+    r->verdict.finding = f->id;
+    r->verdict.layer = f->layer;
+    double idle = 100 * (1 - d->busy);
+    int waits = !isnan(f->share_of_idle) && idle >= 3;
+    if (!head)
+        head = waits ? gw_arena_printf(d->arena, _("Your GPU waits %.0f %% of the time. Main cause: %s (%s)."), idle, f->phrase, f->id)
+                     : gw_arena_printf(d->arena, _("Your GPU is busy %.0f %% of the time, but not well used: %s (%s)."), 100 * d->busy, f->phrase, f->id);
+    const char *tail = "";
+    if (f->now_step_ns > 0 && r->steps.steady_count > 0)
+        tail = gw_arena_printf(d->arena, _("Removing it should bring a step from %s to %s (%s)."), gw_diag_time_text(d, (double)f->now_step_ns),
+                               span_text(d, f->then_low_ns, f->then_high_ns), range(d, &f->gain));
+    else
+        tail = gw_arena_printf(d->arena, _("Removing it should make the job %s faster."), range(d, &f->gain));
+    r->verdict.sentence = gw_arena_printf(d->arena, "%s %s", head, tail);
 }
 
 static void judge(struct gw_diag *d, struct gw_report *r)
@@ -248,22 +267,10 @@ static void judge(struct gw_diag *d, struct gw_report *r)
         return;
     }
     if (!f || f->gain.likely < GW_LIM_WORTH) {
-        fine(d, r);
+        gw_diag_fine(d, r);
         return;
     }
-    r->verdict.finding = f->id;
-    r->verdict.layer = f->layer;
-    double idle = 100 * (1 - d->busy);
-    int waits = !isnan(f->share_of_idle) && idle >= 3;
-    const char *head = waits ? gw_arena_printf(d->arena, _("Your GPU waits %.0f %% of the time. Main cause: %s (%s)."), idle, f->phrase, f->id)
-                             : gw_arena_printf(d->arena, _("Your GPU is busy %.0f %% of the time, but not well used: %s (%s)."), 100 * d->busy, f->phrase, f->id);
-    const char *tail = "";
-    if (f->now_step_ns > 0 && r->steps.steady_count > 0)
-        tail = gw_arena_printf(d->arena, _("Removing it should bring a step from %s to %s (%s)."), gw_diag_time_text(d, (double)f->now_step_ns),
-                               span_text(d, f->then_low_ns, f->then_high_ns), range(d, &f->gain));
-    else
-        tail = gw_arena_printf(d->arena, _("Removing it should make the job %s faster."), range(d, &f->gain));
-    r->verdict.sentence = gw_arena_printf(d->arena, "%s %s", head, tail);
+    gw_diag_blame(d, r, f, NULL);
 }
 
 /* ---- the rest of the report ---- */
@@ -414,7 +421,7 @@ struct gw_report *gw_diagnose(const struct gw_analysis *an, struct gw_arena *are
     fill_devices(d, r);
     fill_steps(d, r);
     fill_kernels(d, r);
-    rank(d, r);
+    gw_diag_rank(d, r);
     not_evaluated(d, r);
     judge(d, r);
     fill_trust(d, r);

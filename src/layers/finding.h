@@ -102,6 +102,11 @@ const char *gw_diag_time_text(struct gw_diag *d, double ns);
 const char *gw_diag_bytes_text(struct gw_diag *d, double bytes);
 double gw_diag_per_step(const struct gw_diag *d, double total);
 
+/* For reports that are put together elsewhere (ranks.c): the steps of gw_diagnose() that need no analysis. */
+void gw_diag_rank(struct gw_diag *d, struct gw_report *r);  /* drafts into r->findings, best gain first */
+void gw_diag_fine(struct gw_diag *d, struct gw_report *r);  /* the verdict "this job is fine" */
+void gw_diag_blame(struct gw_diag *d, struct gw_report *r, const struct gw_finding *f, const char *head);
+
 /* Does the event lie in the steady window? */
 static inline int gw_diag_in(const struct gw_diag *d, const struct gw_event *e)
 {

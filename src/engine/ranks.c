@@ -1,0 +1,472 @@
+#include "engine/ranks.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/ranks_match.h"
+
+#define SAME_WORK 0.10       /* share of kernel time under common names below which two ranks run different jobs */
+#define LATE_SHARE 0.5       /* of the latest rank's lateness: such ranks are named together */
+#define SYSTEMATIC_SHARE 0.6 /* of all lateness */
+#define SYSTEMATIC_MIN 3     /* matched collectives */
+#define REASON_SHARE 0.1     /* of the first reason: less is not worth a word */
+#define SAVED_MAX 0.95       /* of the wall: what a gain may claim at most */
+
+struct gw_cmp { /* a comparison being made */
+    const struct gw_rank_summary *const *list;
+    size_t n;
+    struct gw_arena *arena;
+    struct gw_ranks *x;
+    struct gw_matches m;
+    struct gw_ranks_row *row;
+    unsigned char *late;     /* [rank]: is it one of the late ones? */
+    double *late_ns;         /* [rank] */
+    int64_t *wait, *exposed; /* [rank], of the match at hand */
+    int64_t *sorted;         /* scratch */
+    struct gw_array steps;   /* struct gw_step_cost */
+    size_t step_at;          /* where the last one was found */
+};
+
+struct gw_step_cost {
+    int64_t step;
+    double late, all; /* lateness of the late ranks; of all */
+};
+
+static int cmp_i64(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+static const uint32_t *row_of(const struct gw_cmp *c, size_t i) { return (const uint32_t *)c->m.rows.data + i * c->n; }
+
+/* Median of `k` values in c->sorted: the mean of the middle two when there is an even number. */
+static int64_t median_sorted(struct gw_cmp *c, size_t k)
+{
+    if (!k)
+        return 0;
+    qsort(c->sorted, k, sizeof *c->sorted, cmp_i64);
+    return c->sorted[(k - 1) / 2] / 2 + c->sorted[k / 2] / 2 + (c->sorted[(k - 1) / 2] % 2 + c->sorted[k / 2] % 2) / 2;
+}
+
+/* ---- do they belong together? ---- */
+
+/* Kernel time under common names: sum of the smaller shares, collectives left out. */
+static double same_work(const struct gw_rank_summary *a, const struct gw_rank_summary *b)
+{
+    double ta = 0, tb = 0, same = 0;
+    const char *comm = gw_kclass_name(GW_K_COMM);
+    for (size_t i = 0; i < a->kernel_count; i++)
+        ta += strcmp(a->kernels[i].kclass, comm) ? a->kernels[i].ns : 0;
+    for (size_t i = 0; i < b->kernel_count; i++)
+        tb += strcmp(b->kernels[i].kclass, comm) ? b->kernels[i].ns : 0;
+    if (ta <= 0 || tb <= 0)
+        return 1; /* nothing to compare */
+    for (size_t i = 0; i < a->kernel_count; i++)
+        for (size_t k = 0; k < b->kernel_count; k++)
+            if (!strcmp(a->kernels[i].name, b->kernels[k].name) && strcmp(a->kernels[i].kclass, comm))
+                same += fmin(a->kernels[i].ns / ta, b->kernels[k].ns / tb);
+    return same;
+}
+
+static void fit(struct gw_cmp *c)
+{
+    struct gw_ranks *x = c->x;
+    x->fit = GW_RANKS_ONE;
+    if (c->n < 2)
+        return;
+    x->fit = GW_RANKS_FIT;
+    for (x->b = 1; x->b < c->n; x->b++)
+        for (x->a = 0; x->a < x->b; x->a++) {
+            const struct gw_rank_summary *a = c->list[x->a], *b = c->list[x->b];
+            int sizes = a->world_size >= 0 && b->world_size >= 0;
+            x->fit = sizes && (a->world_size != b->world_size || a->world_size < 2) ? GW_RANKS_WORLD
+                     : a->rank >= 0 && a->rank == b->rank                           ? GW_RANKS_DUPLICATE
+                     : a->rank < 0 && !a->ncoll                                     ? GW_RANKS_UNKNOWN
+                     : same_work(a, b) < SAME_WORK                                  ? GW_RANKS_OTHER
+                                                                                    : GW_RANKS_FIT;
+            if (x->fit != GW_RANKS_FIT)
+                return;
+        }
+    for (x->a = 0; x->a < c->n; x->a++)
+        if (!c->list[x->a]->ncoll) {
+            x->fit = GW_RANKS_NO_COMM;
+            return;
+        }
+    x->a = x->b = 0;
+}
+
+/* ---- one collective ---- */
+
+struct gw_one { /* of a match */
+    size_t members, last;
+    int64_t transfer, median; /* median wait */
+    double hidden;            /* exposed share of the waiting, 0..1: lateness counts as far as it costs time */
+};
+
+/* 0 when the match says nothing: a rank's recording begins with it. Fills c->wait and c->exposed. */
+static int look_at(struct gw_cmp *c, const uint32_t *row, struct gw_one *o)
+{
+    double wait = 0, exposed = 0;
+    *o = (struct gw_one){.transfer = INT64_MAX};
+    for (size_t r = 0; r < c->n; r++) {
+        if (row[r] == GW_NONE)
+            continue;
+        const struct gw_rank_coll *k = c->list[r]->coll + row[r];
+        if (k->cold)
+            return 0;
+        o->members++;
+        if (k->end - k->start < o->transfer) {
+            o->transfer = k->end - k->start;
+            o->last = r;
+        }
+    }
+    size_t n = 0;
+    for (size_t r = 0; r < c->n; r++) {
+        if (row[r] == GW_NONE)
+            continue;
+        const struct gw_rank_coll *k = c->list[r]->coll + row[r];
+        int64_t w = k->end - k->start - o->transfer, e = k->exposed - o->transfer;
+        c->wait[r] = w;
+        c->exposed[r] = e < 0 ? 0 : e < w ? e : w;
+        c->sorted[n++] = w;
+        wait += (double)w;
+        exposed += (double)c->exposed[r];
+    }
+    o->median = median_sorted(c, n);
+    o->hidden = wait > 0 ? exposed / wait : 0;
+    return 1;
+}
+
+static double lateness(const struct gw_cmp *c, const struct gw_one *o, size_t r)
+{
+    return c->wait[r] < o->median ? (double)(o->median - c->wait[r]) * o->hidden : 0;
+}
+
+/* ---- sums ---- */
+
+static void add_match(struct gw_cmp *c, size_t i, double *balanced)
+{
+    struct gw_one o;
+    const uint32_t *row = row_of(c, i);
+    struct gw_ranks_class *k = (struct gw_ranks_class *)c->m.classes.data + ((const uint32_t *)c->m.cls.data)[i];
+    if (!look_at(c, row, &o))
+        return;
+    int64_t wait = 0;
+    c->row[o.last].last++;
+    for (size_t r = 0; r < c->n; r++) {
+        if (row[r] == GW_NONE)
+            continue;
+        const struct gw_rank_coll *e = c->list[r]->coll + row[r];
+        c->row[r].wait += c->wait[r];
+        c->row[r].wait_exposed += c->exposed[r];
+        c->row[r].transfer += o.transfer;
+        c->row[r].transfer_exposed += e->exposed - c->exposed[r];
+        c->row[r].seen++;
+        c->late_ns[r] += lateness(c, &o, r);
+        wait += c->wait[r];
+        *balanced += (double)c->exposed[r] / (double)c->n;
+    }
+    k->count++;
+    k->transfer += o.transfer;
+    k->wait += wait / (int64_t)o.members;
+    c->x->matched += (int64_t)o.members;
+}
+
+static int transfer_medians(struct gw_cmp *c)
+{
+    struct gw_ranks_class *k = c->m.classes.data;
+    int64_t *v = calloc(c->m.rows.len + 1, sizeof *v);
+    if (!v)
+        return GW_ENOMEM;
+    for (uint32_t q = 0; q < c->m.classes.len; q++) {
+        size_t n = 0;
+        struct gw_one o;
+        for (size_t i = 0; i < c->m.rows.len; i++)
+            if (((const uint32_t *)c->m.cls.data)[i] == q && look_at(c, row_of(c, i), &o))
+                v[n++] = o.transfer;
+        if (n)
+            qsort(v, n, sizeof *v, cmp_i64);
+        k[q].transfer_median = n ? v[n / 2] : -1;
+        /* a group of all that were compared is the whole job, also when some of its ranks are not here */
+        int64_t world = c->list[0]->world_size;
+        if (k[q].ranks == (int64_t)c->n && world > k[q].ranks)
+            k[q].ranks = world;
+        k[q].bus_bandwidth = n && k[q].bytes > 0 && k[q].transfer_median > 0
+                                 ? (double)k[q].bytes * gw_coll_bus_factor(k[q].kind, k[q].ranks) /
+                                       ((double)k[q].transfer_median * 1e-9)
+                                 : NAN;
+    }
+    free(v);
+    return GW_OK;
+}
+
+/* ---- who is late ---- */
+
+static void choose_late(struct gw_cmp *c)
+{
+    struct gw_ranks *x = c->x;
+    size_t *out = gw_arena_calloc(c->arena, c->n, sizeof *out);
+    double most = 0, all = 0, theirs = 0;
+    for (size_t r = 0; r < c->n; r++) {
+        c->row[r].late = (int64_t)c->late_ns[r];
+        most = fmax(most, c->late_ns[r]);
+        all += c->late_ns[r];
+    }
+    x->late = out;
+    for (size_t r = 0; out && most > 0 && r < c->n; r++)
+        if (c->late_ns[r] >= LATE_SHARE * most) {
+            size_t k = x->late_count++;
+            for (; k > 0 && c->late_ns[out[k - 1]] < c->late_ns[r]; k--)
+                out[k] = out[k - 1];
+            out[k] = r;
+            theirs += c->late_ns[r];
+        }
+    x->late_share = all > 0 ? theirs / all : 0;
+    int64_t seen = 0;
+    for (size_t r = 0; r < c->n; r++)
+        seen = c->row[r].seen > seen ? c->row[r].seen : seen;
+    x->systematic = x->late_count && x->late_count * 2 <= c->n && x->late_share >= SYSTEMATIC_SHARE && seen >= SYSTEMATIC_MIN;
+    for (size_t k = 0; k < x->late_count; k++)
+        c->late[x->late[k]] = 1;
+}
+
+static int add_step(struct gw_cmp *c, int64_t step, double late, double all)
+{
+    struct gw_step_cost *s = c->steps.data;
+    for (size_t i = 0; i < c->steps.len; i++) { /* matches come in order, class by class: the next one is near the last */
+        size_t k = (c->step_at + i) % c->steps.len;
+        if (s[k].step != step)
+            continue;
+        s[k].late += late;
+        s[k].all += all;
+        c->step_at = k;
+        return GW_OK;
+    }
+    c->step_at = c->steps.len;
+    s = gw_array_push(&c->steps);
+    if (!s)
+        return GW_ENOMEM;
+    *s = (struct gw_step_cost){step, late, all};
+    return GW_OK;
+}
+
+/* Wall that would be saved if the late ranks came with the latest of the others: what that one still waits. */
+static int add_saved(struct gw_cmp *c, size_t i, double *saved)
+{
+    struct gw_one o;
+    const uint32_t *row = row_of(c, i);
+    if (!look_at(c, row, &o))
+        return GW_OK;
+    int64_t least = INT64_MAX, step = -1;
+    double late = 0, all = 0;
+    for (size_t r = 0; r < c->n; r++) {
+        if (row[r] == GW_NONE)
+            continue;
+        step = c->list[r]->coll[row[r]].step;
+        all += lateness(c, &o, r);
+        if (c->late[r])
+            late += lateness(c, &o, r);
+        else
+            least = c->exposed[r] < least ? c->exposed[r] : least;
+    }
+    if (least != INT64_MAX && late > 0)
+        *saved += (double)least * (double)o.members / (double)c->n;
+    return step >= 0 ? add_step(c, step, late, all) : GW_OK;
+}
+
+static void sum_steps(struct gw_cmp *c)
+{
+    struct gw_ranks *x = c->x;
+    const struct gw_step_cost *s = c->steps.data;
+    double all = 0, worst = 0;
+    x->seen_steps = (int64_t)c->steps.len;
+    for (size_t i = 0; i < c->steps.len; i++)
+        all += s[i].late;
+    for (size_t i = 0; i < c->steps.len; i++) {
+        worst = fmax(worst, s[i].late);
+        /* late in this step, and by more than a tenth of what it is on average */
+        x->late_steps += s[i].late * 2 > s[i].all && s[i].late * 10 > all / (double)c->steps.len;
+    }
+    x->worst_step = all > 0 ? worst / all : 0;
+}
+
+/* ---- what the late rank did before ---- */
+
+static int is_late_at(struct gw_cmp *c, size_t i, size_t r)
+{
+    struct gw_one o;
+    const uint32_t *row = row_of(c, i);
+    return row[r] != GW_NONE && look_at(c, row, &o) && c->wait[r] < o.median;
+}
+
+static void sum_before(const struct gw_cmp *c, const unsigned char *use, size_t r, int64_t did[GW_DID_COUNT], int64_t *kernels,
+                       uint32_t top[GW_DID_COUNT])
+{
+    int64_t longest[GW_DID_COUNT] = {0};
+    const struct gw_rank_summary *s = c->list[r];
+    for (size_t i = 0; i < c->m.rows.len; i++) {
+        uint32_t k = row_of(c, i)[r];
+        if (!use[i] || k == GW_NONE)
+            continue;
+        *kernels += s->coll[k].kernels;
+        for (uint32_t p = 0; p < s->coll[k].parts; p++) {
+            const struct gw_rank_part *part = s->parts + s->coll[k].first_part + p;
+            did[part->did] += part->ns;
+            if (top && part->ns > longest[part->did]) {
+                longest[part->did] = part->ns;
+                top[part->did] = part->top;
+            }
+        }
+    }
+}
+
+static void add_reason(struct gw_ranks *x, const struct gw_ranks_reason *q)
+{
+    size_t k = x->reasons < GW_RANKS_REASONS ? x->reasons++ : GW_RANKS_REASONS;
+    for (; k > 0 && x->reason[k - 1].own - x->reason[k - 1].others < q->own - q->others; k--)
+        if (k < GW_RANKS_REASONS)
+            x->reason[k] = x->reason[k - 1];
+    if (k < GW_RANKS_REASONS)
+        x->reason[k] = *q;
+}
+
+static int find_reasons(struct gw_cmp *c)
+{
+    struct gw_ranks *x = c->x;
+    size_t s = x->late[0], all = 0, late = 0;
+    int rc = GW_ENOMEM;
+    unsigned char *use = calloc(c->m.rows.len + 1, 1);
+    int64_t(*did)[GW_DID_COUNT] = calloc(c->n, sizeof *did), *kernels = calloc(c->n, sizeof *kernels);
+    uint32_t top[GW_DID_COUNT] = {0};
+    if (!use || !did || !kernels)
+        goto out;
+    for (size_t i = 0; i < c->m.rows.len; i++) {
+        struct gw_one o;
+        all += row_of(c, i)[s] != GW_NONE && look_at(c, row_of(c, i), &o);
+        late += use[i] = (unsigned char)is_late_at(c, i, s);
+    }
+    if (late * 2 >= all) /* its lateness is everywhere: look at all, since waits hidden behind compute shift it about */
+        for (size_t i = 0; i < c->m.rows.len; i++) {
+            struct gw_one o;
+            use[i] = row_of(c, i)[s] != GW_NONE && look_at(c, row_of(c, i), &o);
+        }
+    x->before = (int64_t)(late * 2 >= all ? all : late);
+    for (size_t r = 0; r < c->n; r++)
+        sum_before(c, use, r, did[r], kernels + r, r == s ? top : NULL);
+    for (unsigned d = 0; d <= GW_DID_COUNT; d++) { /* the last round is for the kernels */
+        size_t k = 0;
+        for (size_t r = 0; r < c->n; r++)
+            if (!c->late[r] && c->row[r].seen)
+                c->sorted[k++] = d < GW_DID_COUNT ? did[r][d] : kernels[r];
+        int64_t others = median_sorted(c, k);
+        if (d == GW_DID_COUNT) {
+            x->own_kernels = kernels[s];
+            x->other_kernels = others;
+        } else if (did[s][d] > others) {
+            add_reason(x, &(struct gw_ranks_reason){.did = d, .own = did[s][d], .others = others, .top = c->list[s]->names[top[d]]});
+        }
+    }
+    while (x->reasons > 1 && (double)(x->reason[x->reasons - 1].own - x->reason[x->reasons - 1].others) <
+                                 REASON_SHARE * (double)(x->reason[0].own - x->reason[0].others))
+        x->reasons--;
+    rc = GW_OK;
+out:
+    free(use);
+    free(did);
+    free(kernels);
+    return rc;
+}
+
+/* ---- all of it ---- */
+
+static int by_time(const void *a, const void *b)
+{
+    const struct gw_ranks_class *x = a, *y = b;
+    int64_t tx = x->transfer + x->wait, ty = y->transfer + y->wait;
+    if (tx != ty)
+        return tx > ty ? -1 : 1;
+    return x->kind != y->kind ? (x->kind > y->kind) - (x->kind < y->kind) : (x->bytes > y->bytes) - (x->bytes < y->bytes);
+}
+
+static int keep_classes(struct gw_cmp *c)
+{
+    struct gw_ranks_class *k = c->m.classes.data, *out = gw_arena_calloc(c->arena, c->m.classes.len, sizeof *out);
+    if (!out)
+        return GW_ENOMEM;
+    for (size_t i = 0; i < c->m.classes.len; i++)
+        if (k[i].count)
+            out[c->x->ncls++] = k[i];
+    qsort(out, c->x->ncls, sizeof *out, by_time);
+    c->x->cls = out;
+    return GW_OK;
+}
+
+static void windows(struct gw_cmp *c)
+{
+    for (size_t r = 0; r < c->n; r++)
+        c->sorted[r] = c->list[r]->window.wall;
+    c->x->wall = median_sorted(c, c->n);
+    for (size_t r = 0; r < c->n; r++)
+        c->sorted[r] = c->list[r]->steps;
+    c->x->steps = median_sorted(c, c->n);
+}
+
+static int compare(struct gw_cmp *c)
+{
+    struct gw_ranks *x = c->x;
+    double balanced = 0, saved = 0;
+    if (gw_matches_find(&c->m, c->list, c->n) < 0)
+        return GW_ENOMEM;
+    x->unmatched = c->m.unmatched;
+    x->spread = c->m.spread;
+    x->numbered = c->m.numbered;
+    for (size_t i = 0; i < c->m.rows.len; i++)
+        add_match(c, i, &balanced);
+    if (!x->matched) {
+        x->fit = GW_RANKS_NO_MATCH;
+        return GW_OK;
+    }
+    choose_late(c);
+    for (size_t i = 0; i < c->m.rows.len; i++)
+        if (add_saved(c, i, &saved) < 0)
+            return GW_ENOMEM;
+    sum_steps(c);
+    double most = SAVED_MAX * (double)x->wall;
+    x->saved = (int64_t)fmin(saved, most);
+    x->balanced = (int64_t)fmin(balanced, most);
+    if (x->late_count && find_reasons(c) < 0)
+        return GW_ENOMEM;
+    return transfer_medians(c) < 0 ? GW_ENOMEM : keep_classes(c);
+}
+
+struct gw_ranks *gw_ranks_compare(const struct gw_rank_summary *const *list, size_t n, struct gw_arena *arena)
+{
+    struct gw_cmp c = {.list = list, .n = n, .arena = arena};
+    int rc = GW_ENOMEM;
+    c.x = gw_arena_alloc(arena, sizeof *c.x);
+    c.row = gw_arena_calloc(arena, n, sizeof *c.row);
+    c.late = calloc(n, 1);
+    c.late_ns = calloc(n, sizeof *c.late_ns);
+    c.wait = calloc(n, sizeof *c.wait);
+    c.exposed = calloc(n, sizeof *c.exposed);
+    c.sorted = calloc(n, sizeof *c.sorted);
+    gw_array_init(&c.steps, sizeof(struct gw_step_cost), 0);
+    if (!c.x || !c.row || !c.late || !c.late_ns || !c.wait || !c.exposed || !c.sorted)
+        goto out;
+    c.x->n = n;
+    c.x->row = c.row;
+    windows(&c);
+    fit(&c);
+    rc = c.x->fit == GW_RANKS_FIT ? compare(&c) : GW_OK;
+out:
+    gw_matches_free(&c.m);
+    gw_array_free(&c.steps);
+    free(c.late);
+    free(c.late_ns);
+    free(c.wait);
+    free(c.exposed);
+    free(c.sorted);
+    return rc == GW_OK ? c.x : NULL;
+}

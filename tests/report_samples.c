@@ -18,6 +18,7 @@
 
 static const struct gw_report_source source = {"train.json.gz", "kineto", 409672, 12345};
 static const struct gw_report unknown_report = {.ranks = -1,
+                                                .world_size = -1,
                                                 .framework = "",
                                                 .profiler = "",
                                                 .steps = {0, 0, -1, -1, -1, -1, "none", "", NAN},
@@ -32,6 +33,7 @@ static const struct gw_cause_total sync_causes[] = {{GW_CAUSE_HOST_SYNC, 4165678
                                                     {GW_CAUSE_KERNEL_GAP, 12, 1}};
 static const struct gw_report_device sync_device = {
     .id = 0,
+    .rank = -1,
     .name = "NVIDIA H200",
     .whole = {0, 131 * MS, 131 * MS, 62 * MS, 0, 1 * MS, 68 * MS, 0, 40 * MS / 100, 9000},
     .steady = {21660000, 131 * MS, 109340000, 60793040, 0, 985760, 47561200, 0, 41000, 8100},
@@ -99,12 +101,23 @@ static const struct gw_report_loss sync_losses[] = {
     {"no-sync-events", 1, -1, "the profiler wrote no stream-wait events; dependencies between streams are inferred"}};
 static const char *const sync_notes[] = {"eight steps are few: record 100 for a firm figure"};
 
+static const struct gw_report_kernel sync_kernels[] = {{"cutlass_80_tensorop_s1688gemm", "matmul", 48, 5.2e6},
+                                                       {"vectorized_elementwise_kernel", "elementwise", 130.5, 2.1e6},
+                                                       {"Memcpy DtoH", "memory copy", 72, 150e3}};
+static const struct gw_report_kernel sync_classes[] = {{"matmul", "matmul", 48, 5.2e6},
+                                                       {"elementwise", "elementwise", 130.5, 2.1e6},
+                                                       {"memory copy", "memory copy", 72, 150e3}};
+static const int64_t sync_times[] = {16400000, 16500000, 16900000};
+
 static struct gw_report host_sync(void)
 {
     struct gw_report r = unknown_report;
     r.sources = &source, r.source_count = 1, r.ranks = 1;
     r.framework = "PyTorch 2.11", r.profiler = "torch.profiler";
     r.devices = &sync_device, r.device_count = 1;
+    r.kernels = sync_kernels, r.kernel_count = COUNT(sync_kernels);
+    r.kernel_classes = sync_classes, r.kernel_class_count = COUNT(sync_classes);
+    r.step_times = sync_times, r.step_time_count = COUNT(sync_times);
     r.steps =
         (struct gw_report_steps){8, 7, 16400000, 16500000, 16900000, 16100000, "annotation", "ProfilerStep#", 0.0};
     r.replay_error = 0.012, r.profiler_slowdown = 1.21;

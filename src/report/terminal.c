@@ -113,6 +113,7 @@ int gw_render_terminal(const struct gw_report *rep, FILE *out, const struct gw_r
     header(&m);
     gw_terminal_devices(&m);
     gw_terminal_findings(&m);
+    gw_terminal_work(&m);
     gw_terminal_not_evaluated(&m);
     gw_terminal_trust(&m);
     gw_text_line(&m.t);

@@ -16,6 +16,7 @@ struct gw_terminal {
 
 void gw_terminal_devices(struct gw_terminal *m);       /* terminal_bars.c: where the time of each device went */
 void gw_terminal_findings(struct gw_terminal *m);      /* terminal_findings.c */
+void gw_terminal_work(struct gw_terminal *m);          /* terminal_work.c: kernels, with --all */
 void gw_terminal_not_evaluated(struct gw_terminal *m); /* terminal_trust.c */
 void gw_terminal_trust(struct gw_terminal *m);
 

@@ -272,27 +272,55 @@ static int bounds_from_marks(struct gw_analysis *an, struct gw_dev *dev, struct 
     return GW_OK;
 }
 
-/* A rhythm inside one range of the user's (the layers of one decode step) is no rhythm of steps. */
-static int inside_one_range(const struct gw_analysis *an, const struct gw_dev *dev, const uint32_t *op, size_t n, size_t p,
-                            size_t phase)
+static int cmp_i64(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+static size_t count_before(const int64_t *v, size_t n, int64_t at)
+{
+    size_t lo = 0, hi = n;
+    while (lo < hi) {
+        size_t mid = lo + (hi - lo) / 2;
+        if (v[mid] < at)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return lo;
+}
+
+/* A rhythm inside one range of the user's (the layers of one decode step), or several times inside each of a few marked
+ * steps, is no rhythm of steps. 1, 0 or GW_ENOMEM. */
+static int inside_ranges(const struct gw_analysis *an, const struct gw_dev *dev, const uint32_t *op, size_t n, size_t p,
+                         size_t phase)
 {
     if (dev->main_lane == GW_NONE)
         return 0;
+    int64_t *at = malloc((n / p + 2) * sizeof *at); /* when each period was launched */
+    if (!at)
+        return GW_ENOMEM;
+    size_t calls = 0, periods = (n - phase) / p, marks = 0, in_marks = 0;
+    for (size_t i = phase; i < n; i += p)
+        if (gw_ev(an, op[i])->link != GW_NONE)
+            at[calls++] = gw_ev(an, gw_ev(an, op[i])->link)->start;
+    qsort(at, calls, sizeof *at, cmp_i64);
+    int inside = 0;
     const struct gw_lane *lane = gw_trace_lane(an->t, dev->main_lane);
-    size_t periods = (n - phase) / p;
-    for (size_t k = 0; k < lane->count; k++) {
+    for (size_t k = 0; k < lane->count && !inside; k++) {
         const struct gw_event *a = gw_ev(an, lane->order[k]);
-        if (a->kind != GW_KIND_ANNOT)
+        if (a->kind != GW_KIND_ANNOT || a->end <= a->start)
             continue;
-        size_t in = 0;
-        for (size_t i = phase; i < n; i += p) {
-            uint32_t call = gw_ev(an, op[i])->link;
-            in += call != GW_NONE && gw_ev(an, call)->start >= a->start && gw_ev(an, call)->start < a->end;
+        size_t in = count_before(at, calls, a->end) - count_before(at, calls, a->start);
+        inside = in * 10 > periods * 6;
+        if (an->names[a->name].step && in) {
+            marks++;
+            in_marks += in;
         }
-        if (in * 10 > periods * 6)
-            return 1;
     }
-    return 0;
+    free(at);
+    return inside || (in_marks * 10 > periods * 6 && in_marks >= 2 * marks);
 }
 
 /* No marks: the kernel sequence itself. The boundary is put where the GPU pauses longest in each period. */
@@ -330,8 +358,9 @@ static int by_sequence(struct gw_analysis *an, struct gw_dev *dev)
         if (pause[i] > pause[phase])
             phase = i;
     size_t count = 0;
-    if (inside_one_range(an, dev, op, n, p, phase)) {
-        rc = GW_OK;
+    int inside = inside_ranges(an, dev, op, n, p, phase);
+    if (inside) {
+        rc = inside < 0 ? inside : GW_OK;
         goto out;
     }
     int64_t *bound = gw_arena_calloc(an->arena, n / p + 2, sizeof *bound);

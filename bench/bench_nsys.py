@@ -180,12 +180,16 @@ def child_python(path):
 
 
 def run(cmd, env=None):
+    """Wall seconds, processor seconds, output, name=value words of standard error."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
     start = time.monotonic()
     p = subprocess.run(cmd, capture_output=True, text=True, env={**os.environ, **(env or {})})
     wall = time.monotonic() - start
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     if p.returncode:
         sys.exit(f"{cmd[0]} failed ({p.returncode}): {p.stderr.strip()[:400]}")
-    return wall, p.stdout.strip(), dict(w.split("=", 1) for w in p.stderr.split() if "=" in w)
+    return wall, cpu, p.stdout.strip(), dict(w.split("=", 1) for w in p.stderr.split() if "=" in w)
 
 
 def main():
@@ -211,16 +215,18 @@ def main():
             pass
     best = None
     for _ in range(o.runs):
-        wall, out, info = run([o.reader, path], {"GW_THREADS": o.threads, "GW_CAP_MB": str(o.cap)})
-        if best is None or wall < best[0]:
-            best = (wall, out, info)
-    wall, out, info = best
-    print(f"file      {os.path.getsize(path) / 1e9:.2f} GB")
-    print(f"gpuwhy    {wall:.2f} s ({os.path.getsize(path) / 1e6 / wall:.0f} MB/s), import {info['read_s']} s, events {info['events']}, peak {info['peak_mb']} MB")
+        got = run([o.reader, path], {"GW_THREADS": o.threads, "GW_CAP_MB": str(o.cap)})
+        best = got if best is None or got[0] < best[0] else best
+    wall, cpu, out, info = best
+    print(f"file      {os.path.getsize(path) / 1e9:.2f} GB; load {os.getloadavg()[0]:.1f} on {os.cpu_count()} processors")
+    print(f"gpuwhy    {wall:.2f} s ({os.path.getsize(path) / 1e6 / wall:.0f} MB/s), {cpu:.2f} s of processor; import alone {info['read_s']} s;"
+          f" {info['events']} events, peak {info['peak_mb']} MB")
     if not o.no_python:
-        pwall, pout, pinfo = run([sys.executable, os.path.abspath(__file__), "--python-child", path])
-        print(f"python    {pwall:.2f} s, of it reading {pinfo['read_s']} s, events {pinfo['events']}, peak {pinfo['peak_mb']} MB")
-        print(f"ratio     {pwall / wall:.1f}x end to end, {float(pinfo['read_s']) / float(info['read_s']):.1f}x reading alone")
+        pwall, pcpu, pout, pinfo = run([sys.executable, os.path.abspath(__file__), "--python-child", path])
+        print(f"python    {pwall:.2f} s, {pcpu:.2f} s of processor; reading alone {pinfo['read_s']} s; {pinfo['events']} events,"
+              f" peak {pinfo['peak_mb']} MB")
+        print(f"ratio     {pwall / wall:.1f}x end to end, {float(pinfo['read_s']) / float(info['read_s']):.1f}x reading alone,"
+              f" {pcpu / cpu:.1f}x in processor time, {float(pinfo['peak_mb']) / float(info['peak_mb']):.1f}x in memory")
         print("sums      " + ("equal" if out == pout else f"DIFFER: {out!r} against {pout!r}"))
         if out != pout and not o.cap:
             sys.exit(1)

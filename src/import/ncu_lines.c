@@ -106,6 +106,8 @@ char *ncu_lines_next(struct ncu_lines *l, int last, size_t *len)
         }
         if (n && line[n - 1] == '\r')
             n--;
+        for (char *nul = line; (nul = memchr(nul, 0, (size_t)(line + n - nul))) != NULL;)
+            *nul = '?'; /* names are kept as C strings */
         line[n] = 0;
         *len = n;
         return line;

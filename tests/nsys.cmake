@@ -1,10 +1,22 @@
 # Tests of the Nsight Systems and Nsight Compute importers.
+gw_unit_test(ncu SOURCES test_ncu.c LIBS gw_import)
+set(formats ncu)
+
 if(GW_FOUND_SQLITE)
+  list(APPEND formats nsys)
   gw_unit_test(nsys SOURCES test_nsys.c nsys_build.c LIBS gw_import gw_opt_sqlite)
   gw_unit_test(nsys_damage SOURCES test_nsys_damage.c nsys_build.c LIBS gw_import gw_opt_sqlite)
   # Other people's exports, when they are there: the sums of the whole window, to the nanosecond.
-  add_executable(nsys_account ${CMAKE_CURRENT_SOURCE_DIR}/nsys_account.c)
+  add_executable(nsys_account ${CMAKE_CURRENT_LIST_DIR}/nsys_account.c)
   target_link_libraries(nsys_account PRIVATE gw_import)
   gw_python_test(nsys.accounting test_nsys_accounting.py $<TARGET_FILE:nsys_account> ${GW_TRACES_DIR}/nsys)
 endif()
-gw_unit_test(ncu SOURCES test_ncu.c LIBS gw_import)
+
+# The fuzz corpora, through the fuzz targets.
+foreach(format ${formats})
+  add_executable(replay_${format} ${CMAKE_CURRENT_LIST_DIR}/../fuzz/replay.c
+                 ${CMAKE_CURRENT_LIST_DIR}/../fuzz/fuzz_${format}.c)
+  target_link_libraries(replay_${format} PRIVATE gw_import)
+  add_test(NAME fuzz.${format} COMMAND replay_${format} ${CMAKE_CURRENT_LIST_DIR}/../fuzz/corpus/${format})
+  set_tests_properties(fuzz.${format} PROPERTIES TIMEOUT 300)
+endforeach()

@@ -1,12 +1,13 @@
 /*
- * dump_events - reads a trace with the importers and prints what they made of it, one JSON object a line, for tests that
- * compare it with another reader.
+ * dump_events - reads a trace with the importers and prints what they made of it, one JSON object a line, for tests
+ * that compare it with another reader.
  *
  *     dump_events [--block N] [--head N] [--threads N] [--max-memory N] [--lines 0|1|2] [--phases 1] FILE
  *
- * First line: facts and losses. Then, with --lines 1 (the default), one line an event: kind, start, end, row, corr, arg0,
- * arg1, sub, flags, name; ids and arguments are absent where the trace has none. --lines 2 adds what finishing made of
- * it: the enclosing event and the linked one. --phases 1 prints seconds of reading and finishing to stderr. --block N reads in blocks of N bytes and skips the choice of the importer.
+ * First line: facts and losses. Then, with --lines 1 (the default), one line an event: kind, start, end, row, corr,
+ * arg0, arg1, sub, flags, name; ids and arguments are absent where the trace has none. --lines 2 adds what finishing
+ * made of it: the enclosing event and the linked one. --phases 1 prints seconds of reading and finishing to stderr.
+ * --block N reads in blocks of N bytes and skips the choice of the importer.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -42,7 +43,8 @@ static void put_name(const struct gw_trace *t, const char *key, uint32_t name)
 static void put_header(const struct gw_trace *t)
 {
     const struct gw_facts *f = &t->facts;
-    printf("{\"events\":%zu,\"rank\":%" PRId64 ",\"world_size\":%" PRId64 ",\"amd\":%d,\"cuda_driver\":%d,\"base_ns\":%" PRId64,
+    printf("{\"events\":%zu,\"rank\":%" PRId64 ",\"world_size\":%" PRId64
+           ",\"amd\":%d,\"cuda_driver\":%d,\"base_ns\":%" PRId64,
            gw_trace_count(t), f->rank, f->world_size, f->amd, f->cuda_driver, f->base_ns);
     printf(",\"framework\":\"%s\",\"losses\":{", f->framework ? f->framework : "");
     const char *sep = "";
@@ -61,8 +63,8 @@ static void put_header(const struct gw_trace *t)
         printf("}");
     }
     const struct gw_source *s = t->sources.data;
-    printf("],\"seen\":%" PRId64 ",\"bytes\":%" PRId64 ",\"text_bytes\":%" PRId64 "}\n", t->sources.len ? s->events : -1,
-           t->sources.len ? s->bytes : -1, t->sources.len ? s->text_bytes : -1);
+    printf("],\"seen\":%" PRId64 ",\"bytes\":%" PRId64 ",\"text_bytes\":%" PRId64 "}\n",
+           t->sources.len ? s->events : -1, t->sources.len ? s->bytes : -1, t->sources.len ? s->text_bytes : -1);
 }
 
 static void put_event(const struct gw_trace *t, uint32_t i, int finished)

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
 #include <cmocka.h>
 
 #include "import/gw_stream.h"
@@ -27,8 +28,8 @@ struct reading {
 static inline struct reading read_bytes(const void *data, size_t len, size_t block, int threads)
 {
     struct reading r = {.t = gw_trace_create(0)};
-    struct gw_stream_options so = {.block_bytes = block, .headroom = block && block < 64 ? block : 0,
-                                   .threaded = threads > 1};
+    struct gw_stream_options so = {
+        .block_bytes = block, .headroom = block && block < 64 ? block : 0, .threaded = threads > 1};
     struct gw_import_options o = {.threads = threads};
     assert_non_null(r.t);
     struct gw_stream *s = gw_stream_memory(data, len, &so, &r.err);

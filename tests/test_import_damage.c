@@ -1,19 +1,22 @@
 /* Cut, damaged and foreign files: what can be saved is kept, its loss is named, and the rest is refused in one line. */
 #include <stdlib.h>
-#include <time.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "import/foreign.h"
 #include "import_text.h"
 
-#define EVENT(name, ts) "{\"ph\": \"X\", \"cat\": \"cpu_op\", \"name\": \"" name "\", \"pid\": 10, \"tid\": 11, \"ts\": " ts ", \"dur\": 2}"
-#define WITH_ARGS(name, ts) \
-    "{\n \"ph\": \"X\", \"cat\": \"cpu_op\", \"name\": \"" name "\", \"pid\": 10, \"tid\": 11,\n \"ts\": " ts ", \"dur\": 2,\n" \
+#define EVENT(name, ts)                                                                                                \
+    "{\"ph\": \"X\", \"cat\": \"cpu_op\", \"name\": \"" name "\", \"pid\": 10, \"tid\": 11, \"ts\": " ts ", \"dur\": " \
+                                                                                                         "2}"
+#define WITH_ARGS(name, ts)                                                                                   \
+    "{\n \"ph\": \"X\", \"cat\": \"cpu_op\", \"name\": \"" name "\", \"pid\": 10, \"tid\": 11,\n \"ts\": " ts \
+    ", \"dur\": 2,\n"                                                                                         \
     " \"args\": {\n \"External id\": 5,\"Record function id\": 0, \"Ev Idx\": 3\n }\n }"
 
-static const char whole[] = "{\"schemaVersion\": 1,\n\"traceEvents\": [\n" WITH_ARGS("a", "1") ",\n" WITH_ARGS("b", "2") ",\n"
-                            WITH_ARGS("c", "3") ",\n" WITH_ARGS("d", "4") "\n],\n\"traceName\": \"x\"}";
+static const char whole[] = "{\"schemaVersion\": 1,\n\"traceEvents\": [\n" WITH_ARGS("a", "1") ",\n" WITH_ARGS(
+    "b", "2") ",\n" WITH_ARGS("c", "3") ",\n" WITH_ARGS("d", "4") "\n],\n\"traceName\": \"x\"}";
 
 static void test_whole(void **state)
 {
@@ -135,8 +138,9 @@ static void test_damaged_root(void **state)
 static void test_facts_behind_damage(void **state)
 {
     (void)state;
-    struct reading r = read_text("{\"traceEvents\": [" EVENT("a", "1") ", {\"ph\": \"X\", \"name\": \"b\n],\n"
-                                 " \"deviceProperties\": [], \"cuda_driver_version\": 13000, \"traceName\": \"x\"}");
+    struct reading r = read_text("{\"traceEvents\": [" EVENT(
+        "a", "1") ", {\"ph\": \"X\", \"name\": \"b\n],\n"
+                  " \"deviceProperties\": [], \"cuda_driver_version\": 13000, \"traceName\": \"x\"}");
     assert_int_equal(gw_trace_count(r.t), 1);
     assert_int_equal(lost(&r, GW_LOSS_DAMAGED), 1);
     assert_int_equal(r.t->facts.cuda_driver, 13000);
@@ -165,14 +169,17 @@ static void test_huge_event_is_skipped(void **state)
 static void test_hostile_text_is_linear(void **state)
 {
     (void)state;
-    static const char *const units[] = {"{\"ph\":", "[{\"ph\":[", "{\"ph\":\"X\",\"name\":\"", "\\\"", "\\\",", "]", "],\"", "{ ",
-                                        "{\"ph\":\"X\",\"args\":{", "\"", "{\"ph\":\"X\",x", "{\"ph\":{\"ph\":\"B\"", "}{"};
+    static const char *const units[] = {
+        "{\"ph\":", "[{\"ph\":[", "{\"ph\":\"X\",\"name\":\"", "\\\"", "\\\",",           "]",
+        "],\"",     "{ ",         "{\"ph\":\"X\",\"args\":{",  "\"",   "{\"ph\":\"X\",x", "{\"ph\":{\"ph\":\"B\"",
+        "}{"};
     const size_t len = 3 << 20;
     char *text = malloc(len + 64);
     assert_non_null(text);
     for (size_t k = 0; k < sizeof units / sizeof *units; k++)
         for (int in_name = 0; in_name < 2; in_name++) {
-            size_t n = (size_t)sprintf(text, in_name ? "{\"traceEvents\": [{\"ph\": \"X\", \"name\": \"" : "{\"traceEvents\": [");
+            size_t n = (size_t)sprintf(text, in_name ? "{\"traceEvents\": [{\"ph\": \"X\", \"name\": \""
+                                                     : "{\"traceEvents\": [");
             while (n < len)
                 n += (size_t)sprintf(text + n, "%s", units[k]);
             struct timespec a, b;
@@ -210,12 +217,15 @@ static void test_refusals_of_json(void **state)
         {" \n", GW_EFORMAT, "empty"},
         {"{\"a\": 1}", GW_EFORMAT, "no \"traceEvents\""},
         {"{\"traceEvents\": 5, \"schemaVersion\": 1}", GW_EFORMAT, "not a list"},
-        {"{\"schema\": \"1.0.1\", \"pid\": 5, \"nodes\": [{\"name\": \"a\", \"id\": 2}]}", GW_EFORMAT, "execution trace"},
+        {"{\"schema\": \"1.0.1\", \"pid\": 5, \"nodes\": [{\"name\": \"a\", \"id\": 2}]}", GW_EFORMAT,
+         "execution trace"},
         {"[1, 2, 3]", GW_EFORMAT, "not of trace events"},
         {"[]", GW_EFORMAT, "not of trace events"},
         {"{\"schemaVersion\": 1, \"traceEvents\": []}", GW_ENODATA, "no events"},
-        {"{\"traceEvents\": [{\"ph\": \"X\", \"cat\": \"toplevel\", \"name\": \"Run\", \"pid\": 1, \"tid\": 2, \"ts\": 1, \"dur\": 2},"
-         " {\"ph\": \"X\", \"cat\": \"blink\", \"name\": \"x\", \"pid\": 1, \"tid\": 2, \"ts\": 1, \"dur\": 2}]}", GW_EFORMAT, "Chrome trace"},
+        {"{\"traceEvents\": [{\"ph\": \"X\", \"cat\": \"toplevel\", \"name\": \"Run\", \"pid\": 1, \"tid\": 2, \"ts\": "
+         "1, \"dur\": 2},"
+         " {\"ph\": \"X\", \"cat\": \"blink\", \"name\": \"x\", \"pid\": 1, \"tid\": 2, \"ts\": 1, \"dur\": 2}]}",
+         GW_EFORMAT, "Chrome trace"},
         {"hello", GW_EFORMAT, "not JSON"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -250,7 +260,8 @@ static void test_foreign_files(void **state)
     static char tar[1024];
     memcpy(tar, "trace.json", 10);
     memcpy(tar + 257, "ustar", 5);
-    static const char tf[] = "\x18\0\0\0\0\0\0\0\xa3\x7f\x4b\x22\x09\0\0\xc0\xb8\x5d\xe1\xd9\x41\x1a\x0d" "brain.Event:2";
+    static const char tf[] = "\x18\0\0\0\0\0\0\0\xa3\x7f\x4b\x22\x09\0\0\xc0\xb8\x5d\xe1\xd9\x41\x1a\x0d"
+                             "brain.Event:2";
     static const char zeros[64];
     static const struct {
         const char *name, *data;
@@ -260,7 +271,10 @@ static void test_foreign_files(void **state)
         {"empty.json", "", 0, "empty"},
         {"page.json", "\n<!DOCTYPE html><html><body>404</body></html>", 45, "HTML"},
         {"page2.json", "<HTML>", 6, "HTML"},
-        {"a.out", "\x7f" "ELF\x02\x01\x01", 7, "program"},
+        {"a.out",
+         "\x7f"
+         "ELF\x02\x01\x01",
+         7, "program"},
         {"t.png", "\x89PNG\r\n\x1a\n", 8, "PNG"},
         {"t.tar", tar, sizeof tar, "tar"},
         {"t.pt", "PK\x03\x04....", 8, "zip"},
@@ -268,7 +282,10 @@ static void test_foreign_files(void **state)
         {"report.nsys-rep", "\x01\x02\x03\x04", 4, "nsys export"},
         {"report.ncu-rep", "NVR\0....", 8, "Nsight Compute"},
         {"events.out.tfevents.1", tf, sizeof tf - 1, "TensorBoard"},
-        {"t.json.xz", "\xfd" "7zXZ\0", 6, "xz -d"},
+        {"t.json.xz",
+         "\xfd"
+         "7zXZ\0",
+         6, "xz -d"},
         {"t.json.bz2", "BZh91AY", 7, "bzip2"},
         {"zeros.json", zeros, sizeof zeros, "zeros"},
         {"utf16.json", "\xff\xfe{\0", 4, "UTF-16"},
@@ -296,7 +313,9 @@ static void test_folder_and_missing(void **state)
 static void test_no_gpu_is_a_loss(void **state)
 {
     (void)state;
-    static const char text[] = "{\"schemaVersion\": 1, \"deviceProperties\": [{\"id\": 0, \"name\": \"A100\"}], \"traceEvents\": [" EVENT("a", "1") "]}";
+    static const char text[] =
+        "{\"schemaVersion\": 1, \"deviceProperties\": [{\"id\": 0, \"name\": \"A100\"}], \"traceEvents\": [" EVENT(
+            "a", "1") "]}";
     struct reading r = import_bytes("cpu.json", text, sizeof text - 1);
     assert_int_equal(r.rc, GW_OK);
     assert_true(r.t->finished);

@@ -4,6 +4,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+
 #include <cmocka.h>
 
 #include "import/gw_decimal.h"
@@ -20,15 +21,15 @@ static const struct {
     {"1", GW_DEC_OK, 1000},
     {"45", GW_DEC_OK, 45000},
     {"5249236442031.655", GW_DEC_OK, 5249236442031655},
-    {"1610366662254362", GW_DEC_OK, 1610366662254362000}, /* 1.6e15: a double would be fine here ... */
+    {"1610366662254362", GW_DEC_OK, 1610366662254362000},     /* 1.6e15: a double would be fine here ... */
     {"1610366662254362.123", GW_DEC_OK, 1610366662254362123}, /* ... and wrong here */
     {"1712195495520883.0", GW_DEC_OK, 1712195495520883000},
     {"0.001", GW_DEC_OK, 1},
     {"0.0004", GW_DEC_OK, 0},
-    {"0.0005", GW_DEC_OK, 0},   /* half to even: 0.5 -> 0 */
-    {"0.0015", GW_DEC_OK, 2},   /* 1.5 -> 2 */
-    {"0.0025", GW_DEC_OK, 2},   /* 2.5 -> 2 */
-    {"0.0035", GW_DEC_OK, 4},   /* 3.5 -> 4 */
+    {"0.0005", GW_DEC_OK, 0},                             /* half to even: 0.5 -> 0 */
+    {"0.0015", GW_DEC_OK, 2},                             /* 1.5 -> 2 */
+    {"0.0025", GW_DEC_OK, 2},                             /* 2.5 -> 2 */
+    {"0.0035", GW_DEC_OK, 4},                             /* 3.5 -> 4 */
     {"0.00250000000000000000000000000001", GW_DEC_OK, 3}, /* just above the half */
     {"0.00249999999999999999999999999999", GW_DEC_OK, 2},
     {"-0.0015", GW_DEC_OK, -2},
@@ -122,11 +123,24 @@ static void test_ids(void **state)
         const char *text;
         int ok;
         int64_t id;
-    } ids[] = {{"0", 1, 0}, {"7", 1, 7}, {"-1", 1, -1}, {"7.0", 1, 7}, {"7.5", 0, 0}, {"", 0, 0}, {"-", 0, 0},
-               {"9223372036854775807", 1, INT64_MAX}, {"9223372036854775808", 1, INT64_MIN},
-               {"18446744073709551615", 1, -1}, {"18446744073709551616", 0, 0}, {"0x10", 1, 16},
-               {"0xffffffffffffffff", 1, -1}, {"0x", 0, 0}, {"0x10000000000000000", 0, 0}, {"12a", 0, 0},
-               {"-9223372036854775807", 1, -INT64_MAX}, {"-9223372036854775809", 0, 0}};
+    } ids[] = {{"0", 1, 0},
+               {"7", 1, 7},
+               {"-1", 1, -1},
+               {"7.0", 1, 7},
+               {"7.5", 0, 0},
+               {"", 0, 0},
+               {"-", 0, 0},
+               {"9223372036854775807", 1, INT64_MAX},
+               {"9223372036854775808", 1, INT64_MIN},
+               {"18446744073709551615", 1, -1},
+               {"18446744073709551616", 0, 0},
+               {"0x10", 1, 16},
+               {"0xffffffffffffffff", 1, -1},
+               {"0x", 0, 0},
+               {"0x10000000000000000", 0, 0},
+               {"12a", 0, 0},
+               {"-9223372036854775807", 1, -INT64_MAX},
+               {"-9223372036854775809", 0, 0}};
     for (size_t i = 0; i < sizeof ids / sizeof *ids; i++) {
         int64_t id = 0;
         int ok = gw_decimal_id(ids[i].text, strlen(ids[i].text), &id);
@@ -186,8 +200,8 @@ static void test_dtypes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_times),     cmocka_unit_test(test_fast_agrees), cmocka_unit_test(test_other_scale),
-        cmocka_unit_test(test_ids),       cmocka_unit_test(test_text_ids),    cmocka_unit_test(test_copies),
+        cmocka_unit_test(test_times),  cmocka_unit_test(test_fast_agrees), cmocka_unit_test(test_other_scale),
+        cmocka_unit_test(test_ids),    cmocka_unit_test(test_text_ids),    cmocka_unit_test(test_copies),
         cmocka_unit_test(test_dtypes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

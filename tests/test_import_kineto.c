@@ -5,8 +5,10 @@ static void test_kernel(void **state)
 {
     (void)state;
     struct reading r = read_events(
-        "{" KERNEL ", \"ts\": 10.5, \"dur\": 2.001, \"args\": {\"queued\": 0, \"device\": 3, \"context\": 1, \"stream\": 20,"
-        " \"correlation\": 9453, \"registers per thread\": 80, \"blocks per SM\": 0.59, \"grid\": [2, 4, 64], \"block\": [8, 32, 1],"
+        "{" KERNEL
+        ", \"ts\": 10.5, \"dur\": 2.001, \"args\": {\"queued\": 0, \"device\": 3, \"context\": 1, \"stream\": 20,"
+        " \"correlation\": 9453, \"registers per thread\": 80, \"blocks per SM\": 0.59, \"grid\": [2, 4, 64], "
+        "\"block\": [8, 32, 1],"
         " \"graph node id\": 0}}");
     assert_int_equal(r.rc, 0);
     const struct gw_event *e = ev(&r, 0);
@@ -28,8 +30,9 @@ static void test_kernel(void **state)
 static void test_row_of_kernel_without_args(void **state)
 {
     (void)state;
-    struct reading r = read_events("{" KERNEL ", \"ts\": 1, \"dur\": 2}, {\"ph\": \"X\", \"cat\": \"Kernel\", \"name\": \"k\","
-                                   " \"pid\": \"1\", \"tid\": \"stream 9\", \"ts\": 1, \"dur\": 2}");
+    struct reading r =
+        read_events("{" KERNEL ", \"ts\": 1, \"dur\": 2}, {\"ph\": \"X\", \"cat\": \"Kernel\", \"name\": \"k\","
+                    " \"pid\": \"1\", \"tid\": \"stream 9\", \"ts\": 1, \"dur\": 2}");
     assert_int_equal(lane_of(&r, 0)->device, 0);
     assert_int_equal(lane_of(&r, 0)->stream, 7);
     assert_int_equal(lane_of(&r, 1)->device, 1);
@@ -42,7 +45,8 @@ static void test_collective(void **state)
 {
     (void)state;
     struct reading r = read_events(
-        "{" KERNEL ", \"ts\": 1, \"dur\": 2, \"args\": {\"Collective name\": \"_allgather_base\", \"In msg nelems\": 25136,"
+        "{" KERNEL
+        ", \"ts\": 1, \"dur\": 2, \"args\": {\"Collective name\": \"_allgather_base\", \"In msg nelems\": 25136,"
         " \"Out msg nelems\": 201088, \"Group size\": 8, \"dtype\": \"BFloat16\"}},"
         "{" KERNEL ", \"ts\": 1, \"dur\": 2, \"args\": {\"In msg nelems\": \"8\", \"dtype\": \"Mystery\"}}");
     assert_int_equal(ev(&r, 0)->arg1, 201088 * 2); /* the larger side, in bytes */
@@ -55,11 +59,14 @@ static void test_copies_and_sets(void **state)
 {
     (void)state;
     struct reading r = read_events(
-        "{\"ph\": \"X\", \"cat\": \"gpu_memcpy\", \"name\": \"Memcpy DtoH (Device -> Pageable)\", \"pid\": 0, \"tid\": 7, \"ts\": 1,"
-        " \"dur\": 2, \"args\": {\"device\": 0, \"stream\": 7, \"bytes\": 33554432, \"memory bandwidth (GB/s)\": 1.48}},"
+        "{\"ph\": \"X\", \"cat\": \"gpu_memcpy\", \"name\": \"Memcpy DtoH (Device -> Pageable)\", \"pid\": 0, \"tid\": "
+        "7, \"ts\": 1,"
+        " \"dur\": 2, \"args\": {\"device\": 0, \"stream\": 7, \"bytes\": 33554432, \"memory bandwidth (GB/s)\": "
+        "1.48}},"
         "{\"ph\": \"X\", \"cat\": \"Memcpy\", \"name\": \"x\", \"pid\": 0, \"tid\": 7, \"ts\": 1, \"dur\": 2,"
         " \"args\": {\"kind\": \"HtoD\", \"bytes\": \"256\", \"stream\": \"3\"}},"
-        "{\"ph\": \"X\", \"cat\": \"gpu_memset\", \"name\": \"Memset (Device)\", \"pid\": 0, \"tid\": 7, \"ts\": 1, \"dur\": 2,"
+        "{\"ph\": \"X\", \"cat\": \"gpu_memset\", \"name\": \"Memset (Device)\", \"pid\": 0, \"tid\": 7, \"ts\": 1, "
+        "\"dur\": 2,"
         " \"args\": {\"bytes\": 4}}");
     assert_int_equal(ev(&r, 0)->kind, GW_KIND_COPY);
     assert_int_equal(ev(&r, 0)->sub, gw_copy_sub(GW_MEM_DEVICE, GW_MEM_PAGEABLE));
@@ -78,14 +85,23 @@ static void test_host_kinds(void **state)
     static const struct {
         const char *cat;
         unsigned kind;
-    } cats[] = {{"cpu_op", GW_KIND_OP}, {"Operator", GW_KIND_OP}, {"cuda_runtime", GW_KIND_API},
-                {"Runtime", GW_KIND_API}, {"cuda_driver", GW_KIND_API}, {"hip_runtime", GW_KIND_API},
-                {"xpu_runtime", GW_KIND_API}, {"user_annotation", GW_KIND_ANNOT},
-                {"python_function", GW_KIND_PYFUNC}, {"overhead", GW_KIND_OVERHEAD}, {"CPU_OP", GW_KIND_OP}};
+    } cats[] = {{"cpu_op", GW_KIND_OP},
+                {"Operator", GW_KIND_OP},
+                {"cuda_runtime", GW_KIND_API},
+                {"Runtime", GW_KIND_API},
+                {"cuda_driver", GW_KIND_API},
+                {"hip_runtime", GW_KIND_API},
+                {"xpu_runtime", GW_KIND_API},
+                {"user_annotation", GW_KIND_ANNOT},
+                {"python_function", GW_KIND_PYFUNC},
+                {"overhead", GW_KIND_OVERHEAD},
+                {"CPU_OP", GW_KIND_OP}};
     for (size_t i = 0; i < sizeof cats / sizeof *cats; i++) {
         char text[512];
-        snprintf(text, sizeof text, "{\"ph\": \"X\", \"cat\": \"%s\", \"name\": \"train.py(57): step\", \"pid\": 10, \"tid\":"
-                 " 11, \"ts\": 1, \"dur\": 2, \"args\": {\"correlation\": \"12\", \"bytes\": 5}}", cats[i].cat);
+        snprintf(text, sizeof text,
+                 "{\"ph\": \"X\", \"cat\": \"%s\", \"name\": \"train.py(57): step\", \"pid\": 10, \"tid\":"
+                 " 11, \"ts\": 1, \"dur\": 2, \"args\": {\"correlation\": \"12\", \"bytes\": 5}}",
+                 cats[i].cat);
         struct reading r = read_events(text);
         assert_int_equal(r.rc, 0);
         assert_int_equal(ev(&r, 0)->kind, cats[i].kind);
@@ -103,9 +119,9 @@ static void test_host_kinds(void **state)
 static void test_op_shapes(void **state)
 {
     (void)state;
-    struct reading r = read_events(
-        "{" OP ", \"args\": {\"External id\": 5,\"Input Dims\": [[8, 3], []],  \"Input type\" : [\"float\", \"\"] , \"Ev Idx\": 2}},"
-        "{\"args\": {\"Input dims\": [[1]]}, " OP "}, {" OP "}");
+    struct reading r = read_events("{" OP ", \"args\": {\"External id\": 5,\"Input Dims\": [[8, 3], []],  \"Input "
+                                          "type\" : [\"float\", \"\"] , \"Ev Idx\": 2}},"
+                                   "{\"args\": {\"Input dims\": [[1]]}, " OP "}, {" OP "}");
     assert_string_equal(gw_trace_text(r.t, (uint32_t)ev(&r, 0)->arg0), "[[8, 3], []]");
     assert_string_equal(gw_trace_text(r.t, (uint32_t)ev(&r, 0)->arg1), "[\"float\", \"\"]");
     assert_string_equal(gw_trace_text(r.t, (uint32_t)ev(&r, 1)->arg0), "[[1]]"); /* args before cat, key of 1.8 */
@@ -117,9 +133,10 @@ static void test_op_shapes(void **state)
 static void test_gpu_sync(void **state)
 {
     (void)state;
-    struct reading r = read_events(
-        "{\"ph\": \"X\", \"cat\": \"cuda_sync\", \"name\": \"Stream Wait Event\", \"pid\": 0, \"tid\": 20, \"ts\": 1, \"dur\": 3,"
-        " \"args\": {\"wait_on_stream\": 7, \"wait_on_cuda_event_id\": 1, \"stream\": 20, \"correlation\": 5170, \"device\": 0}}");
+    struct reading r = read_events("{\"ph\": \"X\", \"cat\": \"cuda_sync\", \"name\": \"Stream Wait Event\", \"pid\": "
+                                   "0, \"tid\": 20, \"ts\": 1, \"dur\": 3,"
+                                   " \"args\": {\"wait_on_stream\": 7, \"wait_on_cuda_event_id\": 1, \"stream\": 20, "
+                                   "\"correlation\": 5170, \"device\": 0}}");
     assert_int_equal(ev(&r, 0)->kind, GW_KIND_GPU_SYNC);
     assert_int_equal(ev(&r, 0)->arg0, 7);
     assert_int_equal(ev(&r, 0)->corr, 5170);
@@ -131,13 +148,17 @@ static void test_dropped_without_a_word(void **state)
 {
     (void)state;
     struct reading r = read_events(
-        "{\"ph\": \"X\", \"cat\": \"gpu_user_annotation\", \"name\": \"a\", \"pid\": 0, \"tid\": 7, \"ts\": 1, \"dur\": 2},"
+        "{\"ph\": \"X\", \"cat\": \"gpu_user_annotation\", \"name\": \"a\", \"pid\": 0, \"tid\": 7, \"ts\": 1, "
+        "\"dur\": 2},"
         "{\"ph\": \"s\", \"id\": 1, \"pid\": 10, \"tid\": 11, \"ts\": 1, \"cat\": \"ac2g\", \"name\": \"ac2g\"},"
-        "{\"ph\": \"f\", \"id\": 1, \"pid\": 0, \"tid\": 7, \"ts\": 1, \"cat\": \"async\", \"name\": \"launch\", \"bp\": \"e\"},"
-        "{\"ph\": \"X\", \"cat\": \"Trace\", \"ts\": 1, \"dur\": 9, \"pid\": \"Spans\", \"tid\": \"PyTorch Profiler\", \"name\": \"P\"},"
+        "{\"ph\": \"f\", \"id\": 1, \"pid\": 0, \"tid\": 7, \"ts\": 1, \"cat\": \"async\", \"name\": \"launch\", "
+        "\"bp\": \"e\"},"
+        "{\"ph\": \"X\", \"cat\": \"Trace\", \"ts\": 1, \"dur\": 9, \"pid\": \"Spans\", \"tid\": \"PyTorch Profiler\", "
+        "\"name\": \"P\"},"
         "{\"name\": \"Iteration Start\", \"ph\": \"i\", \"s\": \"g\", \"pid\": \"Traces\", \"tid\": \"T\", \"ts\": 1},"
         "{\"name\": \"Record Window End\", \"ph\": \"i\", \"s\": \"g\", \"pid\": \"\", \"tid\": \"\", \"ts\": 1},"
-        "{\"name\": \"process_sort_index\", \"ph\": \"M\", \"ts\": 1, \"pid\": 1, \"tid\": 0, \"args\": {\"sort_index\": 5}},"
+        "{\"name\": \"process_sort_index\", \"ph\": \"M\", \"ts\": 1, \"pid\": 1, \"tid\": 0, \"args\": "
+        "{\"sort_index\": 5}},"
         "{}, {" OP "}, {}");
     assert_int_equal(gw_trace_count(r.t), 1);
     assert_int_equal(lost_any(&r), 0);
@@ -150,7 +171,8 @@ static void test_unknown_records(void **state)
     struct reading r = read_events(
         "{\"ph\": \"X\", \"cat\": \"news\", \"name\": \"a\", \"pid\": 1, \"tid\": 7, \"ts\": 1, \"dur\": 2},"
         "{\"ph\": \"X\", \"name\": \"b\", \"pid\": 1, \"tid\": 7, \"ts\": 1, \"dur\": 2, \"args\": {\"stream\": 1}},"
-        "{\"ph\": \"X\", \"name\": \"c\", \"pid\": 1, \"tid\": 7, \"ts\": 1, \"dur\": 2, \"args\": {\"stream\": 4, \"device\": 2}},"
+        "{\"ph\": \"X\", \"name\": \"c\", \"pid\": 1, \"tid\": 7, \"ts\": 1, \"dur\": 2, \"args\": {\"stream\": 4, "
+        "\"device\": 2}},"
         "{\"ph\": \"?\", \"cat\": \"cpu_op\", \"name\": \"d\", \"pid\": 1, \"tid\": 7, \"ts\": 1, \"dur\": 2}");
     assert_int_equal(gw_trace_count(r.t), 1); /* a device and a stream: a kernel, whatever it is called */
     assert_int_equal(ev(&r, 0)->kind, GW_KIND_KERNEL);
@@ -181,10 +203,11 @@ static void test_begin_end(void **state)
 static void test_counters(void **state)
 {
     (void)state;
-    struct reading r = read_events(
-        "{\"ph\": \"C\", \"name\": \"GPU power\", \"pid\": 3, \"ts\": 5, \"args\": {\"W\": 120.5, \"note\": \"x\", \"mW\": 7}},"
-        "{\"ph\": \"X\", \"cat\": \"cuda_profiler_range\", \"name\": \"k\", \"pid\": 0, \"tid\": 0, \"ts\": 1, \"dur\": 2,"
-        " \"args\": {\"smsp__inst_executed.sum\": 4866048}}");
+    struct reading r = read_events("{\"ph\": \"C\", \"name\": \"GPU power\", \"pid\": 3, \"ts\": 5, \"args\": {\"W\": "
+                                   "120.5, \"note\": \"x\", \"mW\": 7}},"
+                                   "{\"ph\": \"X\", \"cat\": \"cuda_profiler_range\", \"name\": \"k\", \"pid\": 0, "
+                                   "\"tid\": 0, \"ts\": 1, \"dur\": 2,"
+                                   " \"args\": {\"smsp__inst_executed.sum\": 4866048}}");
     double d;
     assert_int_equal(gw_trace_count(r.t), 3);
     assert_string_equal(name_of(&r, 0), "GPU power: W");
@@ -205,7 +228,8 @@ static void test_graphs(void **state)
         "{" KERNEL ", \"ts\": 1, \"dur\": 2, \"args\": {\"graph id\": 1, \"graph node id\": 17, \"correlation\": 1}},"
         "{" KERNEL ", \"ts\": 1, \"dur\": 2, \"args\": {\"correlation\": 5}},"
         "{" KERNEL ", \"ts\": 1, \"dur\": 2, \"args\": {\"correlation\": 6}},"
-        "{\"ph\": \"X\", \"cat\": \"cuda_runtime\", \"name\": \"hipGraphLaunch\", \"pid\": 1, \"tid\": 1, \"ts\": 1, \"dur\": 2,"
+        "{\"ph\": \"X\", \"cat\": \"cuda_runtime\", \"name\": \"hipGraphLaunch\", \"pid\": 1, \"tid\": 1, \"ts\": 1, "
+        "\"dur\": 2,"
         " \"args\": {\"correlation\": 5}}");
     assert_true(ev(&r, 0)->flags & GW_EV_IN_GRAPH);
     assert_true(ev(&r, 1)->flags & GW_EV_IN_GRAPH); /* launched by a graph launch */
@@ -216,11 +240,13 @@ static void test_graphs(void **state)
 static void test_ids_of_any_size(void **state)
 {
     (void)state;
-    struct reading r = read_events(
-        "{\"ph\": \"X\", \"cat\": \"cpu_op\", \"name\": \"a\", \"pid\": 18446744073709551615, \"tid\": 9223372036854775808, \"ts\": 1,"
-        " \"dur\": 2, \"args\": {\"Comms Id\": 10159970886766084423}},"
-        "{\"ph\": \"X\", \"cat\": \"cuda_runtime\", \"name\": \"b\", \"pid\": \"worker\", \"tid\": \"0x7f00\", \"ts\": 1, \"dur\": 2,"
-        " \"args\": {\"correlation\": 10159970886766084423}}, {" KERNEL ", \"ts\": 1, \"dur\": 2, \"args\": {\"correlation\": 0}}");
+    struct reading r = read_events("{\"ph\": \"X\", \"cat\": \"cpu_op\", \"name\": \"a\", \"pid\": "
+                                   "18446744073709551615, \"tid\": 9223372036854775808, \"ts\": 1,"
+                                   " \"dur\": 2, \"args\": {\"Comms Id\": 10159970886766084423}},"
+                                   "{\"ph\": \"X\", \"cat\": \"cuda_runtime\", \"name\": \"b\", \"pid\": \"worker\", "
+                                   "\"tid\": \"0x7f00\", \"ts\": 1, \"dur\": 2,"
+                                   " \"args\": {\"correlation\": 10159970886766084423}}, {" KERNEL
+                                   ", \"ts\": 1, \"dur\": 2, \"args\": {\"correlation\": 0}}");
     assert_int_equal(lane_of(&r, 0)->pid, -1);
     assert_true(lane_of(&r, 0)->tid == INT64_MIN);
     assert_int_equal(lane_of(&r, 1)->tid, 0x7f00);
@@ -232,12 +258,14 @@ static void test_ids_of_any_size(void **state)
 static void test_times_that_cannot_be(void **state)
 {
     (void)state;
-    struct reading r = read_events(
-        "{" KERNEL ", \"ts\": NaN, \"dur\": 2}, {" KERNEL ", \"ts\": 1, \"dur\": Infinity}, {" KERNEL ", \"ts\": 1e30, \"dur\": 2},"
-        "{" KERNEL ", \"ts\": 4611686018427387, \"dur\": 5}," /* the end is out of range */
-        "{" KERNEL ", \"ts\": 5, \"dur\": -3},"
-        "{" KERNEL ", \"dur\": 2}, {" KERNEL ", \"ts\": 1}, {" KERNEL ", \"ts\": null, \"dur\": 1}, {" KERNEL ", \"ts\": \"x\", \"dur\": 1},"
-        "{" KERNEL ", \"ts\": \"12.5\", \"dur\": \"1\"}, {" KERNEL ", \"ts\": -3.25, \"dur\": 1}");
+    struct reading r =
+        read_events("{" KERNEL ", \"ts\": NaN, \"dur\": 2}, {" KERNEL ", \"ts\": 1, \"dur\": Infinity}, {" KERNEL
+                    ", \"ts\": 1e30, \"dur\": 2},"
+                    "{" KERNEL ", \"ts\": 4611686018427387, \"dur\": 5}," /* the end is out of range */
+                    "{" KERNEL ", \"ts\": 5, \"dur\": -3},"
+                    "{" KERNEL ", \"dur\": 2}, {" KERNEL ", \"ts\": 1}, {" KERNEL
+                    ", \"ts\": null, \"dur\": 1}, {" KERNEL ", \"ts\": \"x\", \"dur\": 1},"
+                    "{" KERNEL ", \"ts\": \"12.5\", \"dur\": \"1\"}, {" KERNEL ", \"ts\": -3.25, \"dur\": 1}");
     assert_int_equal(lost(&r, GW_LOSS_BAD_TIME), 4);
     assert_int_equal(lost(&r, GW_LOSS_NEGATIVE_DURATION), 1);
     assert_int_equal(lost(&r, GW_LOSS_BAD_EVENT), 4);
@@ -265,7 +293,8 @@ static void test_no_name_or_row(void **state)
 static void test_us_resolution(void **state)
 {
     (void)state;
-    struct reading r = read_events("{" KERNEL ", \"ts\": 1, \"dur\": 2}, {" KERNEL ", \"ts\": 5.000, \"dur\": 2.0}, {" OP "}");
+    struct reading r =
+        read_events("{" KERNEL ", \"ts\": 1, \"dur\": 2}, {" KERNEL ", \"ts\": 5.000, \"dur\": 2.0}, {" OP "}");
     assert_int_equal(lost(&r, GW_LOSS_US_RESOLUTION), 1);
     assert_int_equal(r.t->facts.clock_error_ns, 1000);
     reading_free(&r);
@@ -289,19 +318,22 @@ static void test_names(void **state)
         {"tab\\tnl\\nslash\\/back\\\\", "tab\tnl\nslash/back\\"},
         {"\\u0041\\u00e9\\u65e5", "A\xc3\xa9\xe6\x97\xa5"},
         {"\\ud83d\\ude00", "\xf0\x9f\x98\x80"},
-        {"\\ud83d x", "\xef\xbf\xbd x"},           /* half a pair */
-        {"\\u12G4", "\\u12G4"},                      /* no escape after all */
-        {"C:\\path\\q", "C:\\path\\q"},              /* \p and \q escape nothing: kept */
+        {"\\ud83d x", "\xef\xbf\xbd x"}, /* half a pair */
+        {"\\u12G4", "\\u12G4"},          /* no escape after all */
+        {"C:\\path\\q", "C:\\path\\q"},  /* \p and \q escape nothing: kept */
         {"bad \xff\xfe utf8", "bad \xff\xfe utf8"},
         {"raw\nnewline\x01", "raw\nnewline\x01"},
         {"{lambda(int)#1}::operator()[", "{lambda(int)#1}::operator()["},
         {"x\\\\", "x\\"},
-        {"a \\\", \\\"b\\\": 1", "a \", \"b\": 1"},  /* looks like members, is text */
+        {"a \\\", \\\"b\\\": 1", "a \", \"b\": 1"}, /* looks like members, is text */
     };
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         char text[512];
-        snprintf(text, sizeof text, "{\"ph\": \"X\", \"cat\": \"cpu_op\", \"name\": \"%s\", \"pid\": 1, \"tid\": 2, \"ts\": 1, \"dur\": 2},"
-                 " {" OP "}", names[i].json);
+        snprintf(
+            text, sizeof text,
+            "{\"ph\": \"X\", \"cat\": \"cpu_op\", \"name\": \"%s\", \"pid\": 1, \"tid\": 2, \"ts\": 1, \"dur\": 2},"
+            " {" OP "}",
+            names[i].json);
         struct reading r = read_events(text);
         assert_int_equal(gw_trace_count(r.t), 2);
         assert_string_equal(name_of(&r, 0), names[i].want);
@@ -329,13 +361,13 @@ static void test_forgiven_syntax(void **state)
 {
     (void)state;
     static const char *const texts[] = {
-        "{\"traceEvents\": [{" OP "},]}",                        /* trailing commas */
+        "{\"traceEvents\": [{" OP "},]}", /* trailing commas */
         "{\"traceEvents\": [{" OP ",},],}",
-        "{\"traceEvents\": [{" OP "} {" OP "}]}",                /* missing commas */
+        "{\"traceEvents\": [{" OP "} {" OP "}]}", /* missing commas */
         "{\"traceEvents\": [{" OP " \"args\": {\"a\": 1 \"b\": 2}}] \"x\": 1}",
-        "\xef\xbb\xbf{\"traceEvents\": [{" OP "}]}",             /* byte order mark */
-        "[{" OP "}]",                                            /* the list alone */
-        "[{" OP "},",                                            /* ... which may lack its end */
+        "\xef\xbb\xbf{\"traceEvents\": [{" OP "}]}", /* byte order mark */
+        "[{" OP "}]",                                /* the list alone */
+        "[{" OP "},",                                /* ... which may lack its end */
         "[{" OP "}",
         "{\"traceEvents\":[{" OP ",\"args\":{\"a\":,\"b\":}}]}", /* missing values */
         "{\"traceEvents\":[{" OP ",\"args\":[1,2]}, {" OP ",\"args\":null}]}",
@@ -382,14 +414,19 @@ static void test_deep_nesting(void **state)
 static void test_facts(void **state)
 {
     (void)state;
-    struct reading r = read_text(
-        "{\"schemaVersion\": 1, \"deviceProperties\": [\n {\"id\": 0, \"name\": \"NVIDIA H200\", \"totalGlobalMem\": 150109880320,"
-        " \"computeMajor\": 9, \"computeMinor\": 0, \"maxThreadsPerMultiprocessor\": 2048, \"numSms\": 132},"
-        " {\"id\": 1, \"name\": \"other\", \"numSms\": 5}], \"cuda_driver_version\": 13000, \"cuda_runtime_version\": 12080,"
-        " \"cupti_version\": 130001, \"with_stack\": 1, \"record_shapes\": 1, \"profile_memory\": 0, \"username\": \"somebody\","
-        " \"traceEvents\": [{" KERNEL ", \"ts\": 1, \"dur\": 2}],"
-        " \"distributedInfo\": {\"backend\": \"nccl\", \"rank\": 3, \"world_size\": 8, \"pg_config\": [{\"ranks\": [0, 1]}]},"
-        " \"host_name\": \"node\\u0031\", \"baseTimeNanoseconds\": 1790857026000000000, \"traceName\": \"/tmp/x.json\"}");
+    struct reading r =
+        read_text("{\"schemaVersion\": 1, \"deviceProperties\": [\n {\"id\": 0, \"name\": \"NVIDIA H200\", "
+                  "\"totalGlobalMem\": 150109880320,"
+                  " \"computeMajor\": 9, \"computeMinor\": 0, \"maxThreadsPerMultiprocessor\": 2048, \"numSms\": 132},"
+                  " {\"id\": 1, \"name\": \"other\", \"numSms\": 5}], \"cuda_driver_version\": 13000, "
+                  "\"cuda_runtime_version\": 12080,"
+                  " \"cupti_version\": 130001, \"with_stack\": 1, \"record_shapes\": 1, \"profile_memory\": 0, "
+                  "\"username\": \"somebody\","
+                  " \"traceEvents\": [{" KERNEL ", \"ts\": 1, \"dur\": 2}],"
+                  " \"distributedInfo\": {\"backend\": \"nccl\", \"rank\": 3, \"world_size\": 8, \"pg_config\": "
+                  "[{\"ranks\": [0, 1]}]},"
+                  " \"host_name\": \"node\\u0031\", \"baseTimeNanoseconds\": 1790857026000000000, \"traceName\": "
+                  "\"/tmp/x.json\"}");
     const struct gw_facts *f = &r.t->facts;
     assert_int_equal(r.rc, 0);
     assert_string_equal(f->framework, "PyTorch");
@@ -425,9 +462,9 @@ static void test_facts(void **state)
 static void test_amd(void **state)
 {
     (void)state;
-    struct reading r = read_text(
-        "{\"roctracer_version\": 4.1, \"deviceProperties\": [{\"id\": 0, \"name\": \"\", \"numSms\": 304}], \"traceEvents\": [{" KERNEL
-        ", \"ts\": 1, \"dur\": 2, \"args\": {\"device\": 9, \"stream\": 3}}]}");
+    struct reading r =
+        read_text("{\"roctracer_version\": 4.1, \"deviceProperties\": [{\"id\": 0, \"name\": \"\", \"numSms\": 304}], "
+                  "\"traceEvents\": [{" KERNEL ", \"ts\": 1, \"dur\": 2, \"args\": {\"device\": 9, \"stream\": 3}}]}");
     assert_int_equal(r.t->facts.amd, 1);
     const struct gw_device *d = r.t->devices.data;
     assert_int_equal(d->id, 9); /* agents are numbered otherwise than devices; the only properties there are fit */
@@ -441,13 +478,18 @@ static void test_lane_names(void **state)
     (void)state;
     struct reading r = read_events(
         "{\"name\": \"process_name\", \"ph\": \"M\", \"pid\": 10, \"tid\": 0, \"args\": {\"name\": \"python3\"}},"
-        "{\"name\": \"thread_name\", \"ph\": \"M\", \"pid\": 10, \"tid\": 11, \"args\": {\"name\": \"thread 11 (python3)\"}},"
+        "{\"name\": \"thread_name\", \"ph\": \"M\", \"pid\": 10, \"tid\": 11, \"args\": {\"name\": \"thread 11 "
+        "(python3)\"}},"
         "{\"name\": \"thread_name\", \"ph\": \"M\", \"pid\": 99, \"tid\": 1, \"args\": {\"name\": \"nobody\"}},"
-        "{" OP "}, {\"ph\": \"X\", \"cat\": \"cpu_op\", \"name\": \"x\", \"pid\": 10, \"tid\": 12, \"ts\": 1, \"dur\": 1},"
+        "{" OP
+        "}, {\"ph\": \"X\", \"cat\": \"cpu_op\", \"name\": \"x\", \"pid\": 10, \"tid\": 12, \"ts\": 1, \"dur\": 1},"
         "{" KERNEL ", \"ts\": 1, \"dur\": 2},"
-        "{\"args\": {\"name\": \"thread 11 (pt_autograd_0)\"}, \"name\": \"thread_name\", \"ph\": \"M\", \"pid\": 10, \"tid\": 11},"
-        "{\"name\": \"thread_name\", \"ph\": \"M\", \"pid\": 0, \"tid\": \"stream 7\", \"args\": {\"name\": \"stream 7 \"}}");
-    assert_string_equal(gw_trace_text(r.t, lane_of(&r, 0)->name), "thread 11 (pt_autograd_0)"); /* the last word counts */
+        "{\"args\": {\"name\": \"thread 11 (pt_autograd_0)\"}, \"name\": \"thread_name\", \"ph\": \"M\", \"pid\": 10, "
+        "\"tid\": 11},"
+        "{\"name\": \"thread_name\", \"ph\": \"M\", \"pid\": 0, \"tid\": \"stream 7\", \"args\": {\"name\": \"stream 7 "
+        "\"}}");
+    assert_string_equal(gw_trace_text(r.t, lane_of(&r, 0)->name),
+                        "thread 11 (pt_autograd_0)"); /* the last word counts */
     assert_string_equal(gw_trace_text(r.t, lane_of(&r, 1)->name), "python3");
     assert_string_equal(gw_trace_text(r.t, lane_of(&r, 2)->name), "stream 7 ");
     assert_int_equal(r.t->lanes.len, 3); /* a row without events gets no lane */

@@ -237,7 +237,8 @@ static void *feeder(void *arg)
 static void test_pipe(void **state)
 {
     (void)state;
-    static const char text[] = "{\"traceEvents\": [{" OP "}, {" KERNEL ", \"ts\": 1, \"dur\": 2.5}], \"traceName\": \"x\"}";
+    static const char text[] =
+        "{\"traceEvents\": [{" OP "}, {" KERNEL ", \"ts\": 1, \"dur\": 2.5}], \"traceName\": \"x\"}";
     for (size_t piece = 1; piece < 100; piece += 33) {
         int fds[2];
         char path[64];
@@ -280,15 +281,20 @@ static void test_silent_pipe(void **state)
 /* ---- borders ---- */
 
 static const char borders[] =
-    "\xef\xbb\xbf {\"schemaVersion\": 1, \"deviceProperties\": [{\"id\": 0, \"name\": \"H\\u00e9 \\\"x\\\"\", \"numSms\": 132}],\n"
+    "\xef\xbb\xbf {\"schemaVersion\": 1, \"deviceProperties\": [{\"id\": 0, \"name\": \"H\\u00e9 \\\"x\\\"\", "
+    "\"numSms\": 132}],\n"
     " \"skip\": {\"a\": [1, {\"b\": \"]}\\\\\"}], \"traceEvents\": 3}, \"traceEvents\" : [\n"
-    "{" KERNEL ", \"ts\": 10.0005, \"dur\": 2.001, \"args\": {\"device\": 3, \"stream\": 20, \"correlation\": 9453, \"grid\": [2, 4, 64]}},\n"
+    "{" KERNEL ", \"ts\": 10.0005, \"dur\": 2.001, \"args\": {\"device\": 3, \"stream\": 20, \"correlation\": 9453, "
+               "\"grid\": [2, 4, 64]}},\n"
     "{}, {\"ph\": \"s\", \"id\": 1, \"pid\": 10, \"tid\": 11, \"ts\": 1, \"cat\": \"ac2g\", \"name\": \"ac2g\"},"
-    "{\"ph\": \"X\", \"cat\": \"cpu_op\", \"name\": \"q\\\"uo\\\\ted {[ \\ud83d\\ude00\", \"pid\": 10, \"tid\": 11, \"ts\": 1e3, \"dur\": 2,"
+    "{\"ph\": \"X\", \"cat\": \"cpu_op\", \"name\": \"q\\\"uo\\\\ted {[ \\ud83d\\ude00\", \"pid\": 10, \"tid\": 11, "
+    "\"ts\": 1e3, \"dur\": 2,"
     " \"args\": {\"Input Dims\": [[8, 3], []], \"path\": \"C:\\dir\\\"}}, @@ junk @@\n"
     "{\"ph\": \"X\", \"cat\": \"cpu_op\", \"name\": \"C:\\end\\\", \"pid\": 10, \"tid\": 11, \"ts\": 5, \"dur\": 2},"
-    "{\"name\": \"thread_name\", \"ph\": \"M\", \"pid\": 10, \"tid\": 11, \"args\": {\"name\": \"main\"}} {\"ph\": \"X\", \"lost\": "
-    "{\"ph\": \"B\", \"cat\": \"cpu_op\", \"name\": \"b\", \"pid\": 1, \"tid\": 2, \"ts\": 1},{\"ph\": \"E\", \"pid\": 1, \"tid\": 2, \"ts\": 3}"
+    "{\"name\": \"thread_name\", \"ph\": \"M\", \"pid\": 10, \"tid\": 11, \"args\": {\"name\": \"main\"}} {\"ph\": "
+    "\"X\", \"lost\": "
+    "{\"ph\": \"B\", \"cat\": \"cpu_op\", \"name\": \"b\", \"pid\": 1, \"tid\": 2, \"ts\": 1},{\"ph\": \"E\", \"pid\": "
+    "1, \"tid\": 2, \"ts\": 3}"
     "], \"distributedInfo\": {\"rank\": 3, \"world_size\": 8}, \"traceName\": \"x\"}\n";
 
 /* All that a reading shows, as text. */
@@ -299,14 +305,15 @@ static char *show(const struct reading *r)
     for (uint32_t i = 0; i < gw_trace_count(r->t); i++) {
         const struct gw_event *e = ev(r, i);
         const struct gw_lane *l = lane_of(r, i);
-        n += (size_t)snprintf(out + n, sizeof out - n, "%u %" PRId64 " %" PRId64 " %u %u %" PRIu64 " %" PRIu64 " %s/%s %" PRId64 "\n", e->kind,
-                              e->start, e->end, e->flags, e->lane, e->corr, e->arg0, name_of(r, i), gw_trace_text(r->t, l->name),
-                              l->type == GW_LANE_GPU ? l->device : l->pid);
+        n += (size_t)snprintf(out + n, sizeof out - n,
+                              "%u %" PRId64 " %" PRId64 " %u %u %" PRIu64 " %" PRIu64 " %s/%s %" PRId64 "\n", e->kind,
+                              e->start, e->end, e->flags, e->lane, e->corr, e->arg0, name_of(r, i),
+                              gw_trace_text(r->t, l->name), l->type == GW_LANE_GPU ? l->device : l->pid);
     }
     for (int i = 0; i < GW_LOSS_COUNT; i++)
         if (r->t->loss[i].count)
-            n += (size_t)snprintf(out + n, sizeof out - n, "%s %" PRIu64 " at %" PRId64 "\n", gw_loss_id((unsigned)i), r->t->loss[i].count,
-                                  r->t->loss[i].first_byte);
+            n += (size_t)snprintf(out + n, sizeof out - n, "%s %" PRIu64 " at %" PRId64 "\n", gw_loss_id((unsigned)i),
+                                  r->t->loss[i].count, r->t->loss[i].first_byte);
     return out;
 }
 
@@ -350,8 +357,26 @@ static size_t split_all(const char *isa, const char *text, size_t len, char *out
 static void test_vector_and_scalar_agree(void **state)
 {
     (void)state;
-    static const char *const pieces[] = {"{", "}", "\"", "\\", "[", "]", ",", ":", " ", "\n", "{\"ph\": \"X\"}", "{\"ph\":", "abc", "\\\"",
-                                         "\\\\", "\"k\": {\"a\": \"}{\"}", "12.5", "{\"name\": \"", "\", \"b\": ", "\xff",
+    static const char *const pieces[] = {"{",
+                                         "}",
+                                         "\"",
+                                         "\\",
+                                         "[",
+                                         "]",
+                                         ",",
+                                         ":",
+                                         " ",
+                                         "\n",
+                                         "{\"ph\": \"X\"}",
+                                         "{\"ph\":",
+                                         "abc",
+                                         "\\\"",
+                                         "\\\\",
+                                         "\"k\": {\"a\": \"}{\"}",
+                                         "12.5",
+                                         "{\"name\": \"",
+                                         "\", \"b\": ",
+                                         "\xff",
                                          "                                                                 "};
     char text[1024 + 64], a[8192], b[8192], c[8192];
     uint32_t x = 1;
@@ -384,11 +409,11 @@ static void test_quote_rule(void **state)
         const char *text; /* behind a backslash, from the quote on */
         int complete, closes;
     } cases[] = {
-        {"\", \"pid\": 1}", 1, 1},       /* a key follows: "...\" really ended */
+        {"\", \"pid\": 1}", 1, 1}, /* a key follows: "...\" really ended */
         {"\"}, {\"ph\": 1", 1, 1},
-        {"\" more\", \"b\": 1", 1, 0},   /* text follows: an escape */
+        {"\" more\", \"b\": 1", 1, 0},       /* text follows: an escape */
         {"\", \\\"b\\\": 1\", \"c\"", 1, 0}, /* members inside of text */
-        {"\"]}", 1, 1},                   /* no quote follows at all: it must close */
+        {"\"]}", 1, 1},                      /* no quote follows at all: it must close */
         {"\"", 1, 0},
         {"\"", 0, -1},
         {"\", ", 0, -1},
@@ -403,10 +428,12 @@ static void test_quote_rule(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_plain),        cmocka_unit_test(test_gzip),    cmocka_unit_test(test_gzip_members),
-        cmocka_unit_test(test_gzip_cut),     cmocka_unit_test(test_gzip_damaged), cmocka_unit_test(test_zstd),
-        cmocka_unit_test(test_pipe),         cmocka_unit_test(test_silent_pipe),  cmocka_unit_test(test_block_sizes),
-        cmocka_unit_test(test_vector_and_scalar_agree), cmocka_unit_test(test_quote_rule),
+        cmocka_unit_test(test_plain),        cmocka_unit_test(test_gzip),
+        cmocka_unit_test(test_gzip_members), cmocka_unit_test(test_gzip_cut),
+        cmocka_unit_test(test_gzip_damaged), cmocka_unit_test(test_zstd),
+        cmocka_unit_test(test_pipe),         cmocka_unit_test(test_silent_pipe),
+        cmocka_unit_test(test_block_sizes),  cmocka_unit_test(test_vector_and_scalar_agree),
+        cmocka_unit_test(test_quote_rule),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

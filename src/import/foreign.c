@@ -20,15 +20,24 @@ enum { SOMEWHERE = 4096 };
 
 /* First bytes as the formats' own documents (or file(1)'s data base) give them. */
 static const struct magic magics[] = {
-    {0, M("SQLite format 3\0"), {N_("is an SQLite data base"),
-     N_("this gpuwhy reads those of Nsight Systems when it was built with SQLite")}},
-    {0, M("\x7f" "ELF"), {N_("is a program or library"), TRACE}},
+    {0,
+     M("SQLite format 3\0"),
+     {N_("is an SQLite data base"), N_("this gpuwhy reads those of Nsight Systems when it was built with SQLite")}},
+    {0,
+     M("\x7f"
+       "ELF"),
+     {N_("is a program or library"), TRACE}},
     {0, M("\x89PNG"), {N_("is a PNG image"), TRACE}},
     {0, M("\xff\xd8\xff"), {N_("is a JPEG image"), TRACE}},
     {0, M("%PDF"), {N_("is a PDF document"), TRACE}},
-    {0, M("PK\x03\x04"), {N_("is a zip archive (torch.save writes those too)"), N_("unpack it, and give the trace inside")}},
+    {0,
+     M("PK\x03\x04"),
+     {N_("is a zip archive (torch.save writes those too)"), N_("unpack it, and give the trace inside")}},
     {257, M("ustar"), {N_("is a tar archive"), N_("unpack it: tar -xf FILE, and give the trace inside")}},
-    {0, M("\xfd" "7zXZ"), {N_("is compressed with xz"), N_("decompress it first: xz -d FILE")}},
+    {0,
+     M("\xfd"
+       "7zXZ"),
+     {N_("is compressed with xz"), N_("decompress it first: xz -d FILE")}},
     {0, M("BZh"), {N_("is compressed with bzip2"), N_("decompress it first: bzip2 -d FILE")}},
     {0, M("\x04\x22\x4d\x18"), {N_("is compressed with lz4"), N_("decompress it first: lz4 -d FILE")}},
     {0, M("7z\xbc\xaf"), {N_("is a 7-zip archive"), N_("unpack it, and give the trace inside")}},
@@ -44,13 +53,19 @@ static const struct magic magics[] = {
     {0, M("\x80\x03"), {N_("is a Python pickle (a memory snapshot or a checkpoint, perhaps)"), TRACE}},
     {0, M("\x80\x04"), {N_("is a Python pickle (a memory snapshot or a checkpoint, perhaps)"), TRACE}},
     {0, M("\x80\x05"), {N_("is a Python pickle (a memory snapshot or a checkpoint, perhaps)"), TRACE}},
-    {0, M("version https://git-lfs"), {N_("is a Git LFS pointer, not the file itself"), N_("fetch the file: git lfs pull")}},
-    {0, M("<!doctype html"), {N_("is an HTML page (a login or error page that was saved, perhaps)"),
-     N_("download the trace itself")}},
-    {0, M("<html"), {N_("is an HTML page (a login or error page that was saved, perhaps)"), N_("download the trace itself")}},
+    {0,
+     M("version https://git-lfs"),
+     {N_("is a Git LFS pointer, not the file itself"), N_("fetch the file: git lfs pull")}},
+    {0,
+     M("<!doctype html"),
+     {N_("is an HTML page (a login or error page that was saved, perhaps)"), N_("download the trace itself")}},
+    {0,
+     M("<html"),
+     {N_("is an HTML page (a login or error page that was saved, perhaps)"), N_("download the trace itself")}},
     {0, M("<?xml"), {N_("is XML"), TRACE}},
-    {SOMEWHERE, M("brain.Event:"), {N_("is a TensorBoard event file"),
-     N_("the trace lies beside it, in plugins/profile or as *.pt.trace.json")}},
+    {SOMEWHERE,
+     M("brain.Event:"),
+     {N_("is a TensorBoard event file"), N_("the trace lies beside it, in plugins/profile or as *.pt.trace.json")}},
 };
 
 static const struct {
@@ -61,7 +76,8 @@ static const struct {
     {".qdrep", {N_("is a Nsight Systems report"), N_("export it: nsys export --type sqlite FILE")}},
     {".ncu-rep", {N_("is a Nsight Compute report"), N_("export it: ncu --import FILE --csv --page raw")}},
     {".pftrace", {N_("is a Perfetto trace in binary form"), N_("give the .json that torch.profiler wrote beside it")}},
-    {".perfetto-trace", {N_("is a Perfetto trace in binary form"), N_("give the .json that torch.profiler wrote beside it")}},
+    {".perfetto-trace",
+     {N_("is a Perfetto trace in binary form"), N_("give the .json that torch.profiler wrote beside it")}},
     {".xplane.pb", {N_("is an XLA profile"), TRACE}},
 };
 
@@ -84,7 +100,8 @@ static int ends_in(const char *s, const char *suffix)
 
 const struct gw_foreign *gw_foreign_find(const char *path, const unsigned char *head, size_t len)
 {
-    static const struct gw_foreign empty = {N_("the file is empty"), N_("the profiler may not have finished writing it")};
+    static const struct gw_foreign empty = {N_("the file is empty"),
+                                            N_("the profiler may not have finished writing it")};
     static const struct gw_foreign zeros = {N_("the file holds zeros only: its data never reached the disk"),
                                             N_("copy it again, or record again")};
     static const struct gw_foreign unknown = {N_("is in no format that can be read"), TRACE};

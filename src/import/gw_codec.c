@@ -222,7 +222,8 @@ static void gzip_destroy(void *state)
     free(state);
 }
 
-/* Between members: 1 another one starts, 0 the file ends (zeros pad tapes and some copies), -1 something else follows. */
+/* Between members: 1 another one starts, 0 the file ends (zeros pad tapes and some copies), -1 something else follows.
+ */
 static int gzip_between(struct gzip_state *g, struct gw_source *src)
 {
     if (g->members)

@@ -23,7 +23,7 @@ struct gw_source {
     size_t avail;
     int64_t consumed; /* bytes of the file handed out so far, those in `next` included */
     int eof, os_errno;
-    int may_block;    /* a pipe or terminal: look at `stop` while waiting */
+    int may_block; /* a pipe or terminal: look at `stop` while waiting */
     atomic_int stop;
 };
 

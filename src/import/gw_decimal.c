@@ -66,9 +66,9 @@ static int read_exponent(const char **p, const char *end, int64_t *exp)
 enum { MAX_DIGITS = 19 };
 
 struct digits {
-    uint64_t head;  /* the digits before the rounding point */
-    int next;       /* the first digit after it, or 0 */
-    int sticky;     /* a non-zero digit further on */
+    uint64_t head; /* the digits before the rounding point */
+    int next;      /* the first digit after it, or 0 */
+    int sticky;    /* a non-zero digit further on */
 };
 
 /* Splits the digits of [int_s, int_e) [frac_s, frac_e) `keep` digits after the first one of the text. */

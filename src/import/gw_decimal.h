@@ -19,8 +19,8 @@ enum gw_dec {
     GW_DEC_RANGE = 2 /* NaN, an infinity, or beyond GW_TIME_LIMIT */
 };
 
-/* No time may be larger than this, either way: the difference of any two times then fits an int64. 2^62 ns is 146 years,
- * and traces count from 1970 at most. */
+/* No time may be larger than this, either way: the difference of any two times then fits an int64. 2^62 ns is 146
+ * years, and traces count from 1970 at most. */
 #define GW_TIME_LIMIT ((int64_t)1 << 62)
 
 /*
@@ -35,7 +35,8 @@ enum gw_dec gw_decimal_scaled(const char *s, size_t n, int shift, int64_t *out);
  */
 const char *gw_decimal_us_fast(const char *p, const char *end, int64_t *ns);
 
-/* An id: digits, a sign, or 0x and hex digits; up to 2^64 - 1, which keeps its bits as a negative int64_t. "7.0" counts as
+/* An id: digits, a sign, or 0x and hex digits; up to 2^64 - 1, which keeps its bits as a negative int64_t. "7.0" counts
+ * as
  * 7. 0 when the text is something else. */
 int gw_decimal_id(const char *s, size_t n, int64_t *out);
 

@@ -3,10 +3,11 @@
 enum { ST_ = GW_JSON_STOP, WS_ = GW_JSON_STOP | GW_JSON_WS };
 const unsigned char gw_json_class[256] = {
     /* control bytes end a word, and only these four are white space */
-    ST_, ST_, ST_, ST_, ST_, ST_, ST_, ST_, ST_, WS_, WS_, ST_, ST_, WS_, ST_, ST_,
-    ST_, ST_, ST_, ST_, ST_, ST_, ST_, ST_, ST_, ST_, ST_, ST_, ST_, ST_, ST_, ST_,
-    WS_,
-    ['"'] = ST_, ['{'] = ST_, ['}'] = ST_, ['['] = ST_, [']'] = ST_, [':'] = ST_, [','] = ST_ | GW_JSON_COMMA,
+    ST_, ST_,         ST_,         ST_,         ST_,         ST_,         ST_,         ST_,
+    ST_, WS_,         WS_,         ST_,         ST_,         WS_,         ST_,         ST_,
+    ST_, ST_,         ST_,         ST_,         ST_,         ST_,         ST_,         ST_,
+    ST_, ST_,         ST_,         ST_,         ST_,         ST_,         ST_,         ST_,
+    WS_, ['"'] = ST_, ['{'] = ST_, ['}'] = ST_, ['['] = ST_, [']'] = ST_, [':'] = ST_, [','] = ST_ | GW_JSON_COMMA,
 };
 
 static int follows_string(char c) { return c == ',' || c == '}' || c == ']' || c == ':'; }
@@ -71,19 +72,16 @@ int gw_json_skip_value(struct gw_json_cur *c)
     size_t depth = 0;
     do {
         switch (*p) {
-        case '{': case '[':
-            depth++;
-            break;
-        case '}': case ']':
-            depth--;
-            break;
+        case '{':
+        case '[': depth++; break;
+        case '}':
+        case ']': depth--; break;
         case '"':
             p = gw_json_string_end(p + 1, end);
             if (!p)
                 return -1;
             break;
-        default:
-            break;
+        default: break;
         }
         p++;
     } while (depth && p < end);
@@ -119,70 +117,101 @@ static int push(struct check *k, int object)
     return 1;
 }
 
-/* Reads `"key" :` at *p. */
-static enum gw_json_check check_key(const char **p, const char *end)
+/* Where the walk is. */
+struct walk {
+    const char *p, *stop, *end;
+    int complete;
+};
+
+/* From the opening quote to behind the closing one. 0 when that is not before `stop`, or cannot be told. */
+static int pass_string(struct walk *w)
 {
-    const char *close = gw_json_string_end(*p + 1, end);
-    if (!close)
+    const char *p = w->p + 1;
+    while ((p = gw_json_special(p, w->stop)) < w->stop && *p == '\\') {
+        int closes = w->end - p < 2 ? -1 : p[1] == '"' ? gw_json_quote_closes(p + 1, w->end, w->complete) : 0;
+        if (closes < 0)
+            return 0;
+        if (closes) {
+            w->p = p + 2;
+            return 1;
+        }
+        p += 2;
+        if (p >= w->stop)
+            return 0;
+    }
+    w->p = p + 1;
+    return p < w->stop;
+}
+
+/* Reads `"key" :`. */
+static enum gw_json_check pass_key(struct walk *w)
+{
+    if (!pass_string(w))
         return GW_JSON_MORE;
-    const char *q = gw_json_ws(close + 1, end);
-    if (q == end)
+    w->p = gw_json_ws(w->p, w->stop);
+    if (w->p >= w->stop)
         return GW_JSON_MORE;
-    *p = q;
-    if (*q != ':')
+    if (*w->p != ':')
         return GW_JSON_WRONG;
-    *p = q + 1;
+    w->p++;
     return GW_JSON_COMPLETE;
 }
 
-enum gw_json_check gw_json_check(const char *p, const char *end, const char **at)
+/* Reads the beginning of a value, all of it when it is no list or object. */
+static enum gw_json_check pass_value(struct walk *w, struct check *k)
+{
+    char c = *w->p;
+    if (c == '{' || c == '[') {
+        if (c == '{' && k->depth && !in_object(k)) {
+            int nested = gw_json_event_start(w->p, w->end, w->complete);
+            if (nested)
+                return nested > 0 ? GW_JSON_WRONG : GW_JSON_MORE;
+        }
+        w->p++;
+        return push(k, c == '{') ? GW_JSON_COMPLETE : GW_JSON_MORE;
+    }
+    if (c == '"')
+        return pass_string(w) ? GW_JSON_COMPLETE : GW_JSON_MORE;
+    size_t n = gw_json_word(w->p, w->stop);
+    w->p += n;
+    return n ? GW_JSON_COMPLETE : GW_JSON_WRONG;
+}
+
+enum gw_json_check gw_json_check(const char *p, const char *stop, const char *end, int complete, const char **at)
 {
     struct check k = {.depth = 0};
+    struct walk w = {p, stop, end, complete};
     int want_value = 1;
     for (;;) {
-        while (p < end && (gw_json_is_ws(*p) || (*p == ',' && k.depth)))
-            p++;
-        *at = p;
-        if (p == end)
+        while (w.p < stop && (gw_json_is_ws(*w.p) || (*w.p == ',' && k.depth)))
+            w.p++;
+        *at = w.p;
+        if (w.p >= stop)
             return GW_JSON_MORE;
-        char c = *p;
+        enum gw_json_check r = GW_JSON_COMPLETE;
+        char c = *w.p;
         if (c == '}' || c == ']') {
             if (k.depth == 0 || in_object(&k) != (c == '}'))
                 return GW_JSON_WRONG;
             k.depth--;
-            p++;
+            w.p++;
         } else if (in_object(&k) && !want_value) {
-            if (c != '"')
-                return GW_JSON_WRONG;
-            enum gw_json_check r = check_key(&p, end);
-            *at = p;
-            if (r != GW_JSON_COMPLETE)
-                return r;
+            r = c == '"' ? pass_key(&w) : GW_JSON_WRONG;
             want_value = 1;
-            continue;
-        } else if (c == '{' || c == '[') {
-            if (c == '{' && k.depth && !in_object(&k) && gw_json_event_start(p, end, 1) == 1)
-                return GW_JSON_WRONG;
-            if (!push(&k, c == '{'))
-                return GW_JSON_MORE;
-            p++;
-        } else if (c == '"') {
-            const char *close = gw_json_string_end(p + 1, end);
-            if (!close)
-                return GW_JSON_MORE;
-            p = close + 1;
         } else {
-            size_t n = gw_json_word(p, end);
-            if (n == 0)
-                return GW_JSON_WRONG;
-            p += n;
+            r = pass_value(&w, &k);
+            want_value = 0;
         }
+        *at = w.p;
+        if (r != GW_JSON_COMPLETE)
+            return r;
+        if (want_value && c == '"')
+            continue; /* behind a key */
         want_value = !in_object(&k);
-        *at = p;
         if (k.depth == 0)
             return GW_JSON_COMPLETE;
         /* In a list anything may follow anything once a missing comma is forgiven: it is only where there is a gap. */
-        if (want_value && c != '[' && p < end && !gw_json_is(*p, GW_JSON_WS | GW_JSON_COMMA) && *p != ']')
+        if (want_value && c != '[' && w.p < stop && !gw_json_is(*w.p, GW_JSON_WS | GW_JSON_COMMA) && *w.p != ']')
             return GW_JSON_WRONG;
     }
 }

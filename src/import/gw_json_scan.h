@@ -2,13 +2,14 @@
  * gw_json_scan.h - walking over JSON text that lies in memory in one piece: keys, values, strings, a grammar check.
  *
  * No document is built and nothing recurses. Text is bytes: invalid UTF-8 passes through. The walk forgives what real
- * traces hold: raw control bytes in strings, backslashes that escape nothing, missing and trailing commas, NaN and other
- * bare words as values. Nothing is read at or past `end`.
+ * traces hold: raw control bytes in strings, backslashes that escape nothing, missing and trailing commas, NaN and
+ * other bare words as values. Nothing is read at or past `end`.
  *
- * A backslash before a quote is the one place where forgiving needs a rule. In valid JSON the quote is part of the string,
- * and the next unescaped quote closes it and is followed by one of , } ] : or the end. Where that is not so, but one of
- * those follows the quote at hand, the text cannot be valid JSON as read so far: then the backslash was meant as one (a
- * Windows path that ends in a separator) and the quote closes the string. Valid JSON is never read differently.
+ * A backslash before a quote is the one place where forgiving needs a rule. In valid JSON the quote is part of the
+ * string, and the next unescaped quote closes it and is followed by one of , } ] : or the end. Where that is not so,
+ * but one of those follows the quote at hand, the text cannot be valid JSON as read so far: then the backslash was
+ * meant as one (a Windows path that ends in a separator) and the quote closes the string. Valid JSON is never read
+ * differently.
  *
  *     struct gw_json_cur c = {text + 1, end};                  (behind the opening brace)
  *     const char *key; size_t n;
@@ -131,16 +132,16 @@ static inline size_t gw_json_word(const char *p, const char *end)
     return (size_t)(p - s);
 }
 
-/* Moves over the value at the cursor. 0, or -1: no JSON (the cursor is where the walk stopped). A missing value (", }") is
- * moved over too. Brackets are counted, not matched by kind. */
+/* Moves over the value at the cursor. 0, or -1: no JSON (the cursor is where the walk stopped). A missing value (", }")
+ * is moved over too. Brackets are counted, not matched by kind. */
 int gw_json_skip_value(struct gw_json_cur *c);
 
 enum gw_json_check { GW_JSON_COMPLETE, GW_JSON_MORE, GW_JSON_WRONG };
 
-/* Walks the grammar of the value at `p`. COMPLETE: *at is behind it; MORE: the text ends first (or nests too deep to tell);
- * WRONG: *at is the first byte that cannot be. An event that starts inside an array of an event counts as wrong: that
- * is a lost bracket. */
-enum gw_json_check gw_json_check(const char *p, const char *end, const char **at);
+/* Walks the grammar of the value at `p` as far as `stop`; text up to `end` may be looked at, and more follows it unless
+ * `complete`. COMPLETE: *at is behind the value; MORE: no fault up to there (or it nests too deep to tell); WRONG: *at
+ * is the first byte that cannot be. An event that starts inside a list of an event is wrong: that is a lost bracket. */
+enum gw_json_check gw_json_check(const char *p, const char *stop, const char *end, int complete, const char **at);
 
 /* Does the brace at `p` open a trace event? 1, 0, or -1: cannot be told before more text is there. */
 int gw_json_event_start(const char *p, const char *end, int complete);

@@ -14,7 +14,8 @@ enum { STOP_DONE, STOP_USED_UP, STOP_NEED_MORE, STOP_ODD };
 enum { FIRST_CHECK = 64 * 1024 };
 /* Context kept before the place where a search goes on: the byte before a brace tells a value from an element. */
 enum { RESYNC_CONTEXT = 16 };
-/* Damage may send the splitter back. In all it may look at this many times the text, so that hostile input stays linear. */
+/* Damage may send the splitter back. In all it may look at this many times the text, so that hostile input stays
+ * linear. */
 enum { RESCAN_FACTOR = 8, RESCAN_FREE = 1 << 20 };
 
 /* ---- scanning inside an element ---- */
@@ -36,7 +37,7 @@ static const char *scan_bytes(struct gw_split *s, const char *p, const char *unt
                 if (end - p < 2)
                     closes = -1;
                 else if (p[1] == '"')
-                    closes = gw_json_quote_closes(p + 1, end, s->eof);
+                    closes = gw_json_quote_closes(p + 1, end, s->complete);
                 if (closes < 0) {
                     s->stop = STOP_NEED_MORE;
                     return p;
@@ -60,7 +61,10 @@ static const char *scan_bytes(struct gw_split *s, const char *p, const char *unt
     return p;
 }
 
-static const char *scan_scalar(struct gw_split *s, const char *p, const char *end) { return scan_bytes(s, p, end, end); }
+static const char *scan_scalar(struct gw_split *s, const char *p, const char *end)
+{
+    return scan_bytes(s, p, end, end);
+}
 
 #if defined(__x86_64__)
 /* Bit i of each mask speaks of byte i of a 64-byte step. */
@@ -150,14 +154,14 @@ AVX2 INLINE uint64_t prefix_clmul(uint64_t x)
     return (uint64_t)_mm_cvtsi128_si64(_mm_clmulepi64_si128(_mm_set_epi64x(0, (long long)x), _mm_set1_epi8(-1), 0));
 }
 
-/* Membership by two table look-ups, one per half of the byte: a byte is in the set when its two entries share a bit. Bit 0:
- * \t \n \r, bit 1: space and comma, bit 2: colon, bit 3: [, bit 4: {. */
+/* Membership by two table look-ups, one per half of the byte: a byte is in the set when its two entries share a bit.
+ * Bit 0: \t \n \r, bit 1: space and comma, bit 2: colon, bit 3: [, bit 4: {. */
 AVX2 INLINE __m256i is_before(__m256i v)
 {
-    const __m256i low = _mm256_setr_epi8(2, 0, 0, 0, 0, 0, 0, 0, 0, 1, 5, 24, 2, 1, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0, 1, 5,
-                                         24, 2, 1, 0, 0);
-    const __m256i high = _mm256_setr_epi8(1, 0, 2, 4, 0, 8, 0, 16, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 2, 4, 0, 8, 0, 16, 0, 0,
-                                          0, 0, 0, 0, 0, 0);
+    const __m256i low = _mm256_setr_epi8(2, 0, 0, 0, 0, 0, 0, 0, 0, 1, 5, 24, 2, 1, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0, 1,
+                                         5, 24, 2, 1, 0, 0);
+    const __m256i high = _mm256_setr_epi8(1, 0, 2, 4, 0, 8, 0, 16, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 2, 4, 0, 8, 0, 16, 0,
+                                          0, 0, 0, 0, 0, 0, 0);
     __m256i hi = _mm256_and_si256(_mm256_srli_epi16(v, 4), _mm256_set1_epi8(15));
     __m256i both = _mm256_and_si256(_mm256_shuffle_epi8(low, v), _mm256_shuffle_epi8(high, hi));
     return _mm256_cmpgt_epi8(both, _mm256_setzero_si256());
@@ -201,8 +205,12 @@ int gw_split_force(struct gw_split *s, const char *isa)
 
 void gw_split_init(struct gw_split *s, int64_t base)
 {
-    *s = (struct gw_split){.base = base, .damaged_at = -1, .oversize_at = -1, .state = BETWEEN,
-                           .cap = GW_SPLIT_EVENT_CAP, .scan = scan_scalar};
+    *s = (struct gw_split){.base = base,
+                           .damaged_at = -1,
+                           .oversize_at = -1,
+                           .state = BETWEEN,
+                           .cap = GW_SPLIT_EVENT_CAP,
+                           .scan = scan_scalar};
     if (gw_split_force(s, "avx2") < 0)
         gw_split_force(s, "sse2");
 }
@@ -232,11 +240,11 @@ static void give_up(struct gw_split *s, size_t from, size_t at)
     s->state = RESYNC;
 }
 
-/* 1 when the open element turned out to be damaged. */
-static int check_event(struct gw_split *s, const char *w, size_t len)
+/* 1 when the open element turns out to be damaged before `stop`. */
+static int check_event(struct gw_split *s, const char *w, size_t stop, size_t len)
 {
     const char *at;
-    if (gw_json_check(w + s->event, w + len, &at) != GW_JSON_WRONG)
+    if (gw_json_check(w + s->event, w + stop, w + len, s->eof, &at) != GW_JSON_WRONG)
         return 0;
     give_up(s, s->event + 1, (size_t)(at - w));
     return 1;
@@ -246,8 +254,16 @@ static int check_event(struct gw_split *s, const char *w, size_t len)
  * "traceEvents" in traces. 1, 0, or -1: cannot be told before more text is there. */
 static int array_end(const char *p, const char *end, int eof)
 {
-    static const char *const keys[] = {"traceName", "displayTimeUnit", "baseTimeNanoseconds", "deviceProperties",
-                                       "distributedInfo", "schemaVersion", "INFO", "WARNING", "ERROR", "STAGE"};
+    static const char *const keys[] = {"traceName",
+                                       "displayTimeUnit",
+                                       "baseTimeNanoseconds",
+                                       "deviceProperties",
+                                       "distributedInfo",
+                                       "schemaVersion",
+                                       "INFO",
+                                       "WARNING",
+                                       "ERROR",
+                                       "STAGE"};
     const char *limit = end - p > GW_JSON_LOOK ? p + GW_JSON_LOOK : end;
     int cut = limit == end && !eof ? -1 : 0; /* the answer when the text at hand does not tell */
     p = gw_json_ws(p + 1, limit);
@@ -276,12 +292,13 @@ static int array_end(const char *p, const char *end, int eof)
     return 0;
 }
 
-/* The last byte before `p` that is no white space, or 0 when the window does not reach it. */
+/* The last byte before `p` that is no white space, or 0 when that is further away than RESYNC_CONTEXT or not there. */
 static char byte_before(const char *w, const char *p)
 {
-    while (p > w && gw_json_is_ws(p[-1]))
-        p--;
-    return p > w ? p[-1] : '\0';
+    for (int i = 0; i < RESYNC_CONTEXT && p > w; i++)
+        if (!gw_json_is_ws(*--p))
+            return *p;
+    return '\0';
 }
 
 /* Moves `pos` to the next place where splitting can go on. 1 found, 0 the window is used up. */
@@ -336,39 +353,50 @@ static int find_element(struct gw_split *s, const char *w, size_t len, enum gw_s
     return 0;
 }
 
-/* The window is used up inside an element. 1: splitting goes on, 0: more text is needed. */
-static int out_of_text(struct gw_split *s, const char *w, size_t len)
+/* How far the open element may be scanned before it is checked again: at the same lengths for any size of the window.
+ */
+static size_t scan_limit(const struct gw_split *s, size_t len)
+{
+    return s->state == INSIDE && len - s->event > s->next_check ? s->event + s->next_check : len;
+}
+
+/* The scan came to `limit` inside an element. 1: splitting goes on, 0: more text is needed. */
+static int out_of_text(struct gw_split *s, const char *w, size_t limit, size_t len)
 {
     if (s->state == DISCARD) {
         s->keep = s->pos - 1; /* what stands before a quote is looked at */
         return 0;
     }
-    size_t n = len - s->event;
-    if (s->eof || n >= s->next_check) {
-        s->next_check = 2 * n;
-        if (check_event(s, w, len))
+    size_t n = limit - s->event;
+    if (n >= s->next_check || s->eof) {
+        if (check_event(s, w, limit, len))
             return 1;
-    }
-    s->keep = s->event;
-    if (n > s->cap && !s->eof) {
+        if (n < s->next_check) { /* the end of the text */
+            s->keep = s->event;
+            return 0;
+        }
+        s->next_check = 2 * n;
+        if (n < s->cap)
+            return 1;
         if (s->oversize++ == 0)
             s->oversize_at = s->base + (int64_t)s->event;
         s->state = DISCARD;
-        s->keep = s->pos - 1;
+        return 1;
     }
+    s->keep = s->event;
     return 0;
 }
 
-/* An element has ended at `pos`. When the text ends right behind it, without the list's bracket, a lost brace may have made
- * it swallow the rest: then its grammar is checked. 1: it is one; 0: it is not, and splitting goes on inside; -1: what
- * follows is needed to tell (the closing brace will be seen again). */
+/* An element has ended at `pos`. When the text ends right behind it, without the list's bracket, a lost brace may have
+ * made it swallow the rest: then its grammar is checked. 1: it is one; 0: it is not, and splitting goes on inside; -1:
+ * what follows is needed to tell (the closing brace will be seen again). */
 static int confirm(struct gw_split *s, const char *w, size_t len)
 {
     const char *p = w + s->pos, *end = w + len, *limit = end - p > GW_JSON_LOOK ? p + GW_JSON_LOOK : end;
     if (gw_json_ws(p, limit) < end)
         return 1;
     if (s->eof)
-        return !check_event(s, w, s->pos);
+        return !check_event(s, w, s->pos, len);
     s->pos--;
     s->depth = 1;
     s->keep = s->event;
@@ -389,7 +417,9 @@ enum gw_split_result gw_split_next(struct gw_split *s, const char *w, size_t len
             continue;
         }
         int discarded = s->state == DISCARD;
-        s->pos = (size_t)(s->scan(s, w + s->pos, w + len) - w);
+        size_t limit = scan_limit(s, len);
+        s->complete = eof && limit == len;
+        s->pos = (size_t)(s->scan(s, w + s->pos, w + limit) - w);
         if (s->stop == STOP_DONE) {
             s->state = BETWEEN;
             int ok = discarded ? 0 : confirm(s, w, len);
@@ -404,8 +434,8 @@ enum gw_split_result gw_split_next(struct gw_split *s, const char *w, size_t len
         if (s->stop == STOP_ODD) {
             s->trusted = 1;
             if (!discarded)
-                check_event(s, w, len);
-        } else if (!out_of_text(s, w, len)) {
+                check_event(s, w, s->pos, len);
+        } else if (!out_of_text(s, w, limit, len)) {
             return GW_SPLIT_MORE;
         }
     }

@@ -1,13 +1,13 @@
 /*
  * gw_json_split.h - cutting a JSON array of objects into its elements, fast, without parsing them.
  *
- * The splitter sees the text through a window that only ever grows at its end or loses bytes at its start. It looks at 64
- * bytes a step (AVX2 or SSE2 where the machine has it), counts braces outside strings, and reports where each element
- * begins and ends. What parses the elements can then work on text in one piece, on another core.
+ * The splitter sees the text through a window that only ever grows at its end or loses bytes at its start. It looks at
+ * 64 bytes a step (AVX2 or SSE2 where the machine has it), counts braces outside strings, and reports where each
+ * element begins and ends. What parses the elements can then work on text in one piece, on another core.
  *
  * Damage: text that cannot be JSON is noticed by a quote in an impossible place, by an element that grows suspiciously
- * long, or by junk between elements; then the grammar is checked from the start of the element, and splitting goes on at
- * the next brace that opens a trace event. All work is linear in the text, for hostile input too.
+ * long, or by junk between elements; then the grammar is checked from the start of the element, and splitting goes on
+ * at the next brace that opens a trace event. All work is linear in the text, for hostile input too.
  *
  * One thread.
  *
@@ -46,8 +46,8 @@ struct gw_split {
     size_t next_check;  /* length at which the open element is checked */
     size_t resync_from; /* the brace that is being left behind */
     int64_t depth;
-    int state, in_string, trusted, eof, stop;
-    uint64_t spent;     /* bytes looked at again because of damage */
+    int state, in_string, trusted, eof, complete, stop;
+    uint64_t spent; /* bytes looked at again because of damage */
     uint64_t cap;
     gw_split_scan scan;
 };

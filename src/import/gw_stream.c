@@ -85,8 +85,8 @@ int gw_block_grow_head(struct gw_block *b, size_t bytes)
     return GW_OK;
 }
 
-/* A block that had to grow goes back to its size, so that one huge event does not stay in memory eight times. Without memory
- * for that it stays as it is. */
+/* A block that had to grow goes back to its size, so that one huge event does not stay in memory eight times. Without
+ * memory for that it stays as it is. */
 static void block_reset(const struct gw_stream *s, struct gw_block *b)
 {
     struct gw_block small = {0};
@@ -221,12 +221,11 @@ const char *gw_stream_codec(const struct gw_stream *s) { return s->codec ? s->co
 
 static int pick_codec(struct gw_stream *s, const char *path, struct gw_error *err)
 {
-    static const struct gw_codec *const codecs[] = {
-        &gw_codec_gzip,
+    static const struct gw_codec *const codecs[] = {&gw_codec_gzip,
 #ifdef GW_HAVE_ZSTD
-        &gw_codec_zstd,
+                                                    &gw_codec_zstd,
 #endif
-        &gw_codec_plain};
+                                                    &gw_codec_plain};
     size_t n = gw_source_need(&s->src, 4);
     if (s->src.os_errno)
         return gw_error_set(err, GW_EIO, path, 0, "", _("cannot read: %s"), strerror(s->src.os_errno));
@@ -318,7 +317,8 @@ struct gw_stream *gw_stream_open(const char *path, const struct gw_stream_option
     return s;
 }
 
-struct gw_stream *gw_stream_memory(const void *data, size_t len, const struct gw_stream_options *o, struct gw_error *err)
+struct gw_stream *gw_stream_memory(const void *data, size_t len, const struct gw_stream_options *o,
+                                   struct gw_error *err)
 {
     struct gw_stream *s = stream_create(-1, data, len, o, "(memory)", err);
     if (s)

@@ -16,7 +16,8 @@
 
 struct gw_import_options {
     /* Called now and then from the thread that called gw_import_file, with bytes of the file consumed so far and its
-     * size (-1 unknown). Returning non-zero asks to stop: what was read is kept and the loss TRUNCATED counted. NULL = none. */
+     * size (-1 unknown). Returning non-zero asks to stop: what was read is kept and the loss TRUNCATED counted. NULL =
+     * none. */
     int (*progress)(void *user, int64_t done, int64_t total);
     void *user;
     int threads; /* 0 = as many as the machine allows (at most 4), 1 = all on the calling thread */
@@ -29,8 +30,8 @@ struct gw_importer {
     const char *title; /* for --help */
     /* How sure the format is this one: 0 = no, 100 = certain. `head` are the first bytes after decompression. */
     int (*sniff)(const char *path, const unsigned char *head, size_t len);
-    /* One of the two. `read` opens the path itself (data bases). `read_stream` gets the stream that was opened to sniff,
-     * nothing taken from it yet, so that pipes can be read; the stream stays the caller's. */
+    /* One of the two. `read` opens the path itself (data bases). `read_stream` gets the stream that was opened to
+     * sniff, nothing taken from it yet, so that pipes can be read; the stream stays the caller's. */
     int (*read)(struct gw_trace *t, const char *path, const struct gw_import_options *o, struct gw_error *err);
     int (*read_stream)(struct gw_trace *t, struct gw_stream *s, const char *path, const struct gw_import_options *o,
                        struct gw_error *err);

@@ -36,9 +36,9 @@ struct reader {
     struct kineto_batch *flying[BATCHES_MAX]; /* a ring, in the order of the file */
     int first, flying_count;
 
-    struct gw_array carry;       /* char: the tail of the last block */
+    struct gw_array carry;        /* char: the tail of the last block */
     struct kineto_batch *growing; /* or the last block itself, when one event fills it */
-    size_t growing_from;         /* where in it the open event begins, from block->base */
+    size_t growing_from;          /* where in it the open event begins, from block->base */
 
     int64_t text_bytes, file_pos, last_progress;
     int stop; /* the user, or the trace is full */
@@ -141,7 +141,8 @@ static void close_window(struct reader *r, struct kineto_batch *b, size_t keep)
 {
     struct gw_block *g = b->block;
     size_t head = (size_t)(g->data - g->base), n = head + g->len - keep;
-    if (b->cuts.len == 0 && n > head && n > g->len / 2) { /* one event fills the block: copying it on would be quadratic */
+    if (b->cuts.len == 0 && n > head &&
+        n > g->len / 2) { /* one event fills the block: copying it on would be quadratic */
         r->growing = b;
         r->growing_from = keep;
         return;
@@ -176,8 +177,7 @@ static size_t cut_events(struct reader *r, struct kineto_batch *b, size_t at)
             if (r->rc < 0)
                 return end;
             break;
-        case GW_SPLIT_END:
-            return at + r->split.pos;
+        case GW_SPLIT_END: return at + r->split.pos;
         default: {
             size_t keep = r->split.keep;
             gw_split_drop(&r->split, keep);
@@ -347,8 +347,8 @@ static int finish(struct reader *r)
     if (r->rc == GW_OK)
         r->rc = kineto_facts_finish(&r->facts);
     if (r->rc < 0)
-        return gw_error_set(r->err, r->rc, r->path, r->text_bytes, _("record fewer steps, or read it on a larger machine"),
-                            _("out of memory"));
+        return gw_error_set(r->err, r->rc, r->path, r->text_bytes,
+                            _("record fewer steps, or read it on a larger machine"), _("out of memory"));
     struct gw_source *src = gw_trace_source(r->t, r->path, "kineto");
     if (src) {
         src->bytes = gw_stream_file_bytes(r->s);

@@ -1,8 +1,8 @@
 /*
  * kineto.h - reading a torch.profiler (Kineto) trace: JSON in the trace event format, of any size.
  *
- * The text is cut into events by one thread while others parse them (kineto_batch.h); memory is a ring of blocks and the
- * events themselves. The result does not depend on the number of threads or the size of the blocks.
+ * The text is cut into events by one thread while others parse them (kineto_batch.h); memory is a ring of blocks and
+ * the events themselves. The result does not depend on the number of threads or the size of the blocks.
  *
  *     rc = kineto_read(trace, stream, "t.json", &options, &err);     (does not call gw_trace_finish)
  */

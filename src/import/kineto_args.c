@@ -200,8 +200,7 @@ static int gpu_arg(struct gw_json_cur *c, struct kineto_args *a, const char *k, 
         if (is(k, n, "wait_on_stream"))
             return set_id(c, a, &a->wait_stream, KINETO_ARG_WAIT);
         break;
-    default:
-        break;
+    default: break;
     }
     return gw_json_skip_value(c);
 }

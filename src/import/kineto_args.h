@@ -14,7 +14,8 @@ struct kineto_text {
     size_t n;
 };
 
-/* The scalar at the cursor: the inside of a string, or the bare word (null and other values give n = 0). 0, or -1 no JSON. */
+/* The scalar at the cursor: the inside of a string, or the bare word (null and other values give n = 0). 0, or -1 no
+ * JSON. */
 int kineto_scalar(struct gw_json_cur *c, struct kineto_text *t);
 /* A time in microseconds, as a number or a string with one, in ns. 0, or -1 no JSON; *rc says what the text was. */
 int kineto_time(struct gw_json_cur *c, int64_t *ns, enum gw_dec *rc);

@@ -1,9 +1,9 @@
 /*
  * kineto_batch.h - a block of trace text with the events in it: cut by one thread, parsed by any, merged in order.
  *
- * Events come out of a batch with *local* numbers for names and lanes: each parser numbers what it sees from 1 on in its
- * own tables, and a batch lists the ones that are new in it. The merging thread turns local numbers into the trace's.
- * So parsers share nothing, and the trace is the same for any number of threads.
+ * Events come out of a batch with *local* numbers for names and lanes: each parser numbers what it sees from 1 on in
+ * its own tables, and a batch lists the ones that are new in it. The merging thread turns local numbers into the
+ * trace's. So parsers share nothing, and the trace is the same for any number of threads.
  *
  * A batch belongs to one thread at a time. Text pointers in it live as long as its block.
  */
@@ -35,7 +35,7 @@ struct kineto_cut {
 };
 
 struct kineto_name {
-    const char *s;   /* in the block; NULL: in the batch's scratch, from `at` on */
+    const char *s; /* in the block; NULL: in the batch's scratch, from `at` on */
     size_t at;
     uint32_t n;
     uint32_t decode; /* 1: JSON string text, escapes to be decoded; 0: to be taken as it is */
@@ -48,17 +48,17 @@ struct kineto_lane {
 
 struct kineto_batch {
     struct gw_block *block;
-    int64_t text_off; /* offset in the text of block->base[0] */
-    struct gw_array cuts;   /* struct kineto_cut */
-    struct gw_array events; /* struct gw_event, local numbers */
-    struct gw_array names;  /* struct kineto_name: local numbers first_name, first_name + 1, ... */
-    struct gw_array lanes;  /* struct kineto_lane: local numbers first_lane, ... */
+    int64_t text_off;        /* offset in the text of block->base[0] */
+    struct gw_array cuts;    /* struct kineto_cut */
+    struct gw_array events;  /* struct gw_event, local numbers */
+    struct gw_array names;   /* struct kineto_name: local numbers first_name, first_name + 1, ... */
+    struct gw_array lanes;   /* struct kineto_lane: local numbers first_lane, ... */
     struct gw_array scratch; /* char: text of names that are not in the file as such */
-    int parser;             /* who parsed it */
-    int fresh;              /* the parser's tables were emptied before this batch: all earlier local numbers are void */
-    uint64_t seen;          /* events in the text, kept or not */
+    int parser;              /* who parsed it */
+    int fresh;     /* the parser's tables were emptied before this batch: all earlier local numbers are void */
+    uint64_t seen; /* events in the text, kept or not */
     struct gw_loss_count loss[GW_LOSS_COUNT];
-    int torch;              /* a category of torch.profiler was seen */
+    int torch;                 /* a category of torch.profiler was seen */
     int gpu_ops, gpu_fraction; /* GPU operations were seen; one of them is not in whole microseconds */
     int no_memory;
 

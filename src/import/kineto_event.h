@@ -24,8 +24,8 @@ void kineto_parse(struct kineto_parser *p, struct kineto_batch *b);
 uint32_t kineto_copy_sub(const char *name, size_t n);
 /* Bytes of one element of a torch dtype as collectives name it ("Float", "BFloat16", ...); 0 when unknown. */
 unsigned kineto_dtype_bytes(const char *s, size_t n);
-/* The number of a row whose id is text that is no number ("stream 7" is 7): FNV-1a over it, bit 62 set, bit 63 clear, so
- * that it stays the same over files and keeps clear of real ids. */
+/* The number of a row whose id is text that is no number ("stream 7" is 7): FNV-1a over it, bit 62 set, bit 63 clear,
+ * so that it stays the same over files and keeps clear of real ids. */
 int64_t kineto_text_id(const char *s, size_t n);
 
 #endif

@@ -31,10 +31,7 @@ static int as_int32(struct kineto_text v, int missing)
     return x >= INT_MIN && x <= INT_MAX ? (int)x : missing;
 }
 
-static int as_flag(struct kineto_text v)
-{
-    return (v.n == 4 && !memcmp(v.s, "true", 4)) || as_int(v, 0) != 0;
-}
+static int as_flag(struct kineto_text v) { return (v.n == 4 && !memcmp(v.s, "true", 4)) || as_int(v, 0) != 0; }
 
 /* Decoded text of a string, in the trace's arena; NULL when it is none or empty. */
 static const char *as_text(struct gw_trace *t, struct kineto_text v)
@@ -87,19 +84,25 @@ static void device_list(struct kineto_facts *f, struct kineto_text v)
 {
     struct gw_json_cur c = {v.s + 1, v.s + v.n};
     f->devices.len = 0;
-    while (c.p < c.end && *c.p != ']') {
+    for (;;) {
+        c.p = gw_json_gap(c.p, c.end);
+        if (c.p == c.end || *c.p == ']')
+            return;
         if (*c.p != '{') {
-            if (*c.p != ',' && !gw_json_is_ws(*c.p) && gw_json_skip_value(&c) < 0)
+            const char *before = c.p;
+            if (gw_json_skip_value(&c) < 0 || c.p == before)
                 return;
-            if (*c.p == ',' || gw_json_is_ws(*c.p))
-                c.p++;
             continue;
         }
         struct gw_device *d = gw_array_push(&f->devices);
         if (!d)
             return;
-        *d = (struct gw_device){.id = (int64_t)f->devices.len - 1, .memory_bytes = -1, .sm_count = -1, .cc_major = -1,
-                                .cc_minor = -1, .max_threads_per_sm = -1};
+        *d = (struct gw_device){.id = (int64_t)f->devices.len - 1,
+                                .memory_bytes = -1,
+                                .sm_count = -1,
+                                .cc_major = -1,
+                                .cc_minor = -1,
+                                .max_threads_per_sm = -1};
         struct kineto_text key, val;
         c.p++;
         while (member(&c, &key, &val))
@@ -128,12 +131,14 @@ static void scalar_value(struct kineto_facts *f, const char *key, struct kineto_
     const struct {
         const char *key;
         int *field;
-    } ints[] = {{"cuda_driver_version", &facts->cuda_driver}, {"cuda_runtime_version", &facts->cuda_runtime},
+    } ints[] = {{"cuda_driver_version", &facts->cuda_driver},
+                {"cuda_runtime_version", &facts->cuda_runtime},
                 {"cupti_version", &facts->cupti}};
     const struct {
         const char *key;
         int *field;
-    } flags[] = {{"with_stack", &facts->with_stack}, {"record_shapes", &facts->record_shapes},
+    } flags[] = {{"with_stack", &facts->with_stack},
+                 {"record_shapes", &facts->record_shapes},
                  {"profile_memory", &facts->profile_memory}};
     static const char *const amd[] = {"roctracer_version", "rocprofiler_version", "hip_runtime_version",
                                       "hip_driver_version", "rocm_version"};
@@ -175,8 +180,8 @@ static int same_model(const struct gw_device *a, const struct gw_device *b)
     return a->name == b->name && a->memory_bytes == b->memory_bytes && a->sm_count == b->sm_count;
 }
 
-/* The properties of device `id`. ROCm numbers agents, CPUs among them, so that ids need not be in the list: then any entry
- * will do when all are of one model. */
+/* The properties of device `id`. ROCm numbers agents, CPUs among them, so that ids need not be in the list: then any
+ * entry will do when all are of one model. */
 static const struct gw_device *properties(const struct kineto_facts *f, int64_t id)
 {
     const struct gw_device *d = f->devices.data;

@@ -85,14 +85,10 @@ static uint32_t row_number(struct kineto_merge *m, int64_t pid, int64_t tid)
 static uint32_t trace_lane(struct kineto_merge *m, const struct kineto_lane *l)
 {
     switch (l->type) {
-    case GW_LANE_GPU:
-        return gw_trace_lane_gpu(m->t, l->a, l->b);
-    case GW_LANE_HOST:
-        return gw_trace_lane_host(m->t, l->a, l->b);
-    case GW_LANE_COUNTER:
-        return gw_trace_lane_counter(m->t, l->a, l->b);
-    default:
-        return row_number(m, l->a, l->b);
+    case GW_LANE_GPU: return gw_trace_lane_gpu(m->t, l->a, l->b);
+    case GW_LANE_HOST: return gw_trace_lane_host(m->t, l->a, l->b);
+    case GW_LANE_COUNTER: return gw_trace_lane_counter(m->t, l->a, l->b);
+    default: return row_number(m, l->a, l->b);
     }
 }
 
@@ -188,7 +184,7 @@ static void add_event(struct kineto_merge *m, struct gw_event *e, uint32_t row)
         return;
     }
     unsigned half = e->flags & (KINETO_BEGIN | KINETO_END);
-    e->flags &= (uint16_t)~(KINETO_BEGIN | KINETO_END);
+    e->flags &= (uint16_t) ~(KINETO_BEGIN | KINETO_END);
     if (half & KINETO_BEGIN) {
         begin_slice(m, e, row);
         return;

@@ -1,8 +1,8 @@
 /*
  * kineto_merge.h - parsed batches, in the order of the file, into one trace.
  *
- * Local numbers become the trace's, begin/end pairs become slices, metadata rows become names of lanes. Runs on the thread
- * that owns the trace, and on no other.
+ * Local numbers become the trace's, begin/end pairs become slices, metadata rows become names of lanes. Runs on the
+ * thread that owns the trace, and on no other.
  *
  *     kineto_merge_init(&m, trace, parsers);
  *     for each batch in order: kineto_merge_add(&m, batch);
@@ -16,21 +16,22 @@
 
 struct kineto_merge {
     struct gw_trace *t;
-    uint64_t seen;             /* events in the text */
-    int torch;                 /* a category of torch.profiler was seen */
-    int gpu_ops, gpu_fraction; /* see struct kineto_batch */
-    int full;                  /* the trace takes no more events */
+    uint64_t seen;                            /* events in the text */
+    int torch;                                /* a category of torch.profiler was seen */
+    int gpu_ops, gpu_fraction;                /* see struct kineto_batch */
+    int full;                                 /* the trace takes no more events */
     struct gw_loss_count loss[GW_LOSS_COUNT]; /* put into the trace by kineto_merge_finish() */
 
     /* private */
     int parsers;
-    struct gw_array names[KINETO_THREADS_MAX], lanes[KINETO_THREADS_MAX]; /* uint32_t: local number - 1 -> the trace's */
-    struct gw_array text;    /* char: one decoded name */
-    struct gw_intern *rows;  /* (pid, tid) -> row number, from 1 */
-    struct gw_array tops;    /* uint32_t by row: the innermost open slice + 1 */
-    struct gw_array open;    /* struct open_slice */
-    uint32_t free_slices;    /* list of unused entries in `open`, + 1 */
-    struct gw_array labels;  /* struct label: names for lanes */
+    struct gw_array names[KINETO_THREADS_MAX],
+        lanes[KINETO_THREADS_MAX]; /* uint32_t: local number - 1 -> the trace's */
+    struct gw_array text;          /* char: one decoded name */
+    struct gw_intern *rows;        /* (pid, tid) -> row number, from 1 */
+    struct gw_array tops;          /* uint32_t by row: the innermost open slice + 1 */
+    struct gw_array open;          /* struct open_slice */
+    uint32_t free_slices;          /* list of unused entries in `open`, + 1 */
+    struct gw_array labels;        /* struct label: names for lanes */
 };
 
 int kineto_merge_init(struct kineto_merge *m, struct gw_trace *t, int parsers);

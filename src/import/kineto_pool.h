@@ -1,8 +1,8 @@
 /*
  * kineto_pool.h - threads that parse batches, with the calling thread as one of them.
  *
- * The calling thread submits batches in the order of the file and takes them back in that order; in between it may help, so
- * that no core waits. With no threads at all everything happens in kineto_pool_help().
+ * The calling thread submits batches in the order of the file and takes them back in that order; in between it may
+ * help, so that no core waits. With no threads at all everything happens in kineto_pool_help().
  *
  *     kineto_pool_submit(pool, batch);
  *     while (!kineto_pool_done(pool, batch))
@@ -20,7 +20,7 @@ struct kineto_pool;
 
 /* Threads that cannot be started are done without. NULL when out of memory. */
 struct kineto_pool *kineto_pool_create(int threads);
-void kineto_pool_destroy(struct kineto_pool *p); /* nothing may be in flight */
+void kineto_pool_destroy(struct kineto_pool *p);      /* nothing may be in flight */
 int kineto_pool_parsers(const struct kineto_pool *p); /* parser numbers are below this */
 
 void kineto_pool_submit(struct kineto_pool *p, struct kineto_batch *b);

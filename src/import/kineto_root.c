@@ -179,14 +179,11 @@ static void lost_byte(struct kineto_root *r, char c)
 static int feed_byte(struct kineto_root *r, char c, int64_t off)
 {
     switch (r->state) {
-    case S_START: case S_BOM1: case S_BOM2:
-        return start_byte(r, c);
-    case S_MEMBER:
-        member_byte(r, c, off);
-        break;
-    case S_KEY:
-        key_byte(r, c);
-        break;
+    case S_START:
+    case S_BOM1:
+    case S_BOM2: return start_byte(r, c);
+    case S_MEMBER: member_byte(r, c, off); break;
+    case S_KEY: key_byte(r, c); break;
     case S_COLON:
         if (c == ':')
             r->state = S_VALUE;
@@ -205,9 +202,7 @@ static int feed_byte(struct kineto_root *r, char c, int64_t off)
         if (value_byte(r, c))
             member_byte(r, c, off);
         break;
-    case S_LOST:
-        lost_byte(r, c);
-        break;
+    case S_LOST: lost_byte(r, c); break;
     default:
         if (!r->second && !gw_json_is_ws(c) && c != ',')
             r->second = c == '{' || c == '[' ? 1 : 2;

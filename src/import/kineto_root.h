@@ -1,8 +1,8 @@
 /*
  * kineto_root.h - everything of a trace file around its list of events.
  *
- * The root is small beside the events but may hold anything, in any order, so a byte-by-byte machine walks it: it takes text
- * in pieces of any size, hands out the values (up to a size), and stops where the list of events begins.
+ * The root is small beside the events but may hold anything, in any order, so a byte-by-byte machine walks it: it takes
+ * text in pieces of any size, hands out the values (up to a size), and stops where the list of events begins.
  *
  * One thread.
  *
@@ -20,21 +20,21 @@
 #include "base/gw_arena.h"
 
 enum kineto_at {
-    KINETO_AT_START,   /* nothing but white space so far */
-    KINETO_AT_OBJECT,  /* inside the root object */
-    KINETO_AT_EVENTS,  /* the list of events comes next */
-    KINETO_AT_END,     /* the root has ended */
-    KINETO_AT_LOST,    /* damage: only a list of events is looked for */
-    KINETO_AT_NO_JSON  /* the text begins with neither { nor [ */
+    KINETO_AT_START,  /* nothing but white space so far */
+    KINETO_AT_OBJECT, /* inside the root object */
+    KINETO_AT_EVENTS, /* the list of events comes next */
+    KINETO_AT_END,    /* the root has ended */
+    KINETO_AT_LOST,   /* damage: only a list of events is looked for */
+    KINETO_AT_NO_JSON /* the text begins with neither { nor [ */
 };
 
 struct kineto_root {
     enum kineto_at at;
-    int bare;            /* the root is the list itself */
-    int lists;           /* how many lists of events began */
-    int events_no_list;  /* "traceEvents" holds something else */
-    int nodes;           /* a key "nodes": an execution trace */
-    int second;          /* another document follows the root: 1 JSON, 2 something else */
+    int bare;           /* the root is the list itself */
+    int lists;          /* how many lists of events began */
+    int events_no_list; /* "traceEvents" holds something else */
+    int nodes;          /* a key "nodes": an execution trace */
+    int second;         /* another document follows the root: 1 JSON, 2 something else */
     uint64_t damaged;
     int64_t damaged_at;
 

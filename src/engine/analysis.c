@@ -7,7 +7,8 @@
 #include "engine/timeline.h"
 
 /* Contexts flow from a range to what it encloses; launches flow from a call to the ranges around it. */
-static uint32_t *contexts(const struct gw_trace *t, const struct gw_name_info *names, struct gw_arena *arena)
+static uint32_t *contexts(const struct gw_trace *t, const struct gw_name_info *names, struct gw_arena *arena,
+                          uint64_t *ranges)
 {
     uint32_t *ctx = gw_arena_calloc(arena, t->events.len, sizeof *ctx);
     const struct gw_event *ev = t->events.data;
@@ -19,6 +20,7 @@ static uint32_t *contexts(const struct gw_trace *t, const struct gw_name_info *n
             continue;
         for (size_t i = 0; i < lane[l].count; i++) {
             uint32_t k = lane[l].order[i];
+            *ranges += ev[k].kind == GW_KIND_OP || ev[k].kind == GW_KIND_ANNOT || ev[k].kind == GW_KIND_PYFUNC;
             ctx[k] |= names[ev[k].name].ctx;
             if (ev[k].up != GW_NONE)
                 ctx[k] |= ctx[ev[k].up] & ~(uint32_t)GW_CTX_LAUNCHES;
@@ -89,7 +91,7 @@ struct gw_analysis *gw_analyse(const struct gw_trace *t, struct gw_arena *arena)
     an->steps = (struct gw_steps){.found_by = "none", .marker = ""};
     an->replay_error = NAN;
     an->names = gw_names_classify(t, arena);
-    an->ctx = an->names ? contexts(t, an->names, arena) : NULL;
+    an->ctx = an->names ? contexts(t, an->names, arena, &an->ranges) : NULL;
     if (!an->ctx)
         return NULL;
     const struct gw_device *info = t->devices.data;

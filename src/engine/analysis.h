@@ -98,6 +98,7 @@ struct gw_analysis {
     const struct gw_trace *t;
     struct gw_arena *arena;
     const struct gw_name_info *names;
+    uint64_t ranges;         /* operators, annotations and Python frames recorded; 0: the host shows calls alone, or nothing */
     const uint32_t *ctx;     /* per event: GW_CTX_* of it and of the ranges around it (host events) */
     struct gw_dev *dev;
     size_t ndev;

@@ -141,6 +141,8 @@ int gw_find_microstep_sync(struct gw_diag *d)
 int gw_find_host_comm(struct gw_diag *d)
 {
     int64_t lost = d->dev->cause_ns[GW_CAUSE_HOST_COMM];
+    if (!d->dev->nruns || !d->an->ranges)
+        return GW_NO_DATA;
     if ((double)lost < GW_LIM_COPY * (double)d->wall)
         return GW_SILENT;
     struct gw_draft *f = gw_diag_add(d, GW_F_HOST_COMM, lost);

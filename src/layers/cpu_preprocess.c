@@ -67,6 +67,8 @@ static struct gw_user_code user_code(const struct gw_diag *d)
 int gw_find_main_preprocess(struct gw_diag *d)
 {
     int64_t lost = d->dev->cause_ns[GW_CAUSE_USER_CODE];
+    if (!d->dev->nruns)
+        return GW_NO_DATA;
     if (gw_diag_share(d, GW_CAUSE_USER_CODE) < GW_LIM_COPY || d->answer[GW_F_SIMULATOR] == GW_FIRED)
         return GW_SILENT;
     struct gw_user_code u = user_code(d);

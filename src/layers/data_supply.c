@@ -22,6 +22,8 @@ int gw_find_main_loading(struct gw_diag *d)
 {
     double share = gw_diag_share(d, GW_CAUSE_MAIN_LOADING);
     int64_t lost = d->dev->cause_ns[GW_CAUSE_MAIN_LOADING];
+    if (!d->dev->nruns || !d->an->ranges)
+        return GW_NO_DATA;
     if (share < GW_LIM_DATA_WAIT)
         return GW_SILENT;
     struct gw_draft *f = gw_diag_add(d, GW_F_MAIN_LOADING, lost);
@@ -52,6 +54,8 @@ int gw_find_main_loading(struct gw_diag *d)
 int gw_find_loader_starved(struct gw_diag *d)
 {
     int64_t lost = d->dev->cause_ns[GW_CAUSE_DATA_WAIT];
+    if (!d->dev->nruns || !d->an->ranges)
+        return GW_NO_DATA;
     if (gw_diag_share(d, GW_CAUSE_DATA_WAIT) < GW_LIM_DATA_WAIT)
         return GW_SILENT;
     struct gw_draft *f = gw_diag_add(d, GW_F_LOADER_STARVED, lost);
@@ -78,7 +82,7 @@ int gw_find_worker_respawn(struct gw_diag *d)
     for (size_t i = 0; i < d->an->nphases; i++)
         n += d->an->phases[i].cause == GW_CAUSE_RESPAWN;
     if (!n)
-        return d->an->steps.count ? GW_SILENT : GW_NO_DATA;
+        return d->an->steps.count && d->dev->nruns && d->an->ranges ? GW_SILENT : GW_NO_DATA;
     if (gw_diag_share(d, GW_CAUSE_RESPAWN) < GW_LIM_SHARE)
         return GW_SILENT;
     struct gw_draft *f = gw_diag_add(d, GW_F_WORKER_RESPAWN, lost);
@@ -228,6 +232,20 @@ static int no_copies(const struct gw_diag *d)
     return 1;
 }
 
+/* Time of copies from or to host memory of which the source does not say whether it was pinned. */
+static int64_t of_unknown_sort(const struct gw_diag *d)
+{
+    int64_t ns = 0;
+    for (size_t i = 0; i < d->dev->nops; i++) {
+        const struct gw_event *e = gw_ev(d->an, d->dev->ops[i]);
+        enum gw_mem s = gw_copy_src(e->sub), t = gw_copy_dst(e->sub);
+        int unknown = s == GW_MEM_HOST || t == GW_MEM_HOST || s == GW_MEM_UNKNOWN || t == GW_MEM_UNKNOWN;
+        if (e->kind == GW_KIND_COPY && unknown && gw_diag_in(d, e))
+            ns += e->end - e->start;
+    }
+    return ns;
+}
+
 int gw_find_pageable_copy(struct gw_diag *d)
 {
     struct gw_copy_sum s[KINDS] = {{0}};
@@ -236,7 +254,7 @@ int gw_find_pageable_copy(struct gw_diag *d)
     int64_t exposed = s[PAGEABLE_IN].exposed + s[PAGEABLE_OUT].exposed, dur = s[PAGEABLE_IN].dur + s[PAGEABLE_OUT].dur;
     int64_t bytes = s[PAGEABLE_IN].bytes + s[PAGEABLE_OUT].bytes, n = s[PAGEABLE_IN].count + s[PAGEABLE_OUT].count;
     if ((double)exposed < GW_LIM_COPY * (double)d->wall)
-        return GW_SILENT;
+        return (double)of_unknown_sort(d) < GW_LIM_COPY * (double)d->wall ? GW_SILENT : GW_NO_DATA;
     struct gw_draft *f = gw_diag_add(d, GW_F_PAGEABLE_COPY, exposed);
     unsigned kinds = 1u << PAGEABLE_IN | 1u << PAGEABLE_OUT;
     double rate = dur ? (double)bytes / (double)dur * 1e9 : 0;

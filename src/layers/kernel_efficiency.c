@@ -232,6 +232,8 @@ static const char *one_line(struct gw_diag *d, const char *s)
 int gw_find_slow_op(struct gw_diag *d)
 {
     int64_t lost = d->dev->cause_ns[GW_CAUSE_SLOW_OP];
+    if (!d->dev->nruns || !d->an->ranges)
+        return GW_NO_DATA;
     if (gw_diag_share(d, GW_CAUSE_SLOW_OP) < GW_LIM_SHARE)
         return GW_SILENT;
     struct gw_draft *f = gw_diag_add(d, GW_F_SLOW_OP, lost);
@@ -266,6 +268,8 @@ int gw_find_recompile(struct gw_diag *d)
 {
     const uint32_t labels = 1u << GW_CAUSE_COMPILE | 1u << GW_CAUSE_MODULE_LOAD;
     int64_t lost = d->dev->cause_ns[GW_CAUSE_COMPILE] + d->dev->cause_ns[GW_CAUSE_MODULE_LOAD];
+    if (!d->dev->nruns)
+        return GW_NO_DATA;
     if ((double)lost < GW_LIM_SHARE * (double)d->wall)
         return GW_SILENT;
     struct gw_draft *f = gw_diag_add(d, GW_F_RECOMPILE, lost);
@@ -336,6 +340,8 @@ int gw_find_autotune(struct gw_diag *d)
     int64_t bursts = 0, ns = 0, kernels = 0, from = 0, to = 0;
     uint32_t cur = GW_NONE, tried[64];
     size_t in = 0;
+    if (!d->dev->nruns || !d->an->ranges)
+        return GW_NO_DATA;
     struct gw_places *p = gw_places_new(d);
     for (size_t i = 0; i <= d->dev->nops; i++) {
         const struct gw_event *e = i < d->dev->nops ? gw_ev(d->an, d->dev->ops[i]) : NULL;
@@ -377,6 +383,8 @@ int gw_find_autotune(struct gw_diag *d)
 int gw_find_host_allocation(struct gw_diag *d)
 {
     int64_t lost = d->dev->cause_ns[GW_CAUSE_HOST_ALLOC];
+    if (!d->dev->nruns)
+        return GW_NO_DATA;
     if (gw_diag_share(d, GW_CAUSE_HOST_ALLOC) < GW_LIM_SHARE)
         return GW_SILENT;
     struct gw_draft *f = gw_diag_add(d, GW_F_HOST_ALLOCATION, lost);

@@ -184,6 +184,8 @@ static int is_lookup(const struct gw_diag *d, const struct gw_event *e)
 int gw_find_by_nature(struct gw_diag *d)
 {
     double share = d->kernel_ns ? (double)d->kclass_ns[GW_K_EMBEDDING] / (double)d->kernel_ns : 0;
+    if (!d->kernels)
+        return GW_NO_DATA;
     if (d->busy < 0.8 || share < GW_LIM_NATURE)
         return GW_SILENT;
     struct gw_draft *f = gw_diag_add(d, GW_F_BY_NATURE, -1);

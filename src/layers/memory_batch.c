@@ -1,12 +1,15 @@
 /* memory_batch: memory or the batch size holds the GPU back. */
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "layers/finding.h"
 
 int gw_find_allocator(struct gw_diag *d)
 {
     int64_t calls = 0, frees = 0, host = d->dev->host_ns[GW_CAUSE_ALLOCATOR], lost = d->dev->cause_ns[GW_CAUSE_ALLOCATOR];
+    if (!d->dev->nruns)
+        return GW_NO_DATA;
     struct gw_places *p = gw_places_new(d);
     const struct gw_lane *lane = d->an->t->lanes.data;
     for (size_t l = 0; l < d->an->t->lanes.len; l++) {
@@ -79,7 +82,7 @@ static int has_backward(const struct gw_diag *d)
 int gw_find_batch_small(struct gw_diag *d)
 {
     double small, mean, launch = gw_diag_share(d, GW_CAUSE_LAUNCH);
-    if (!kernel_sizes(d, &small, &mean))
+    if (!d->dev->nruns || !kernel_sizes(d, &small, &mean))
         return GW_NO_DATA;
     /* a small batch shows as a GPU that outruns the host although its kernels do not fill it */
     if (launch < 3 * GW_LIM_COMM_LINE || small < GW_LIM_SMALL_GRID || mean > 15000 || !has_backward(d))
@@ -104,6 +107,12 @@ static int cmp_i64(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+static int cmp_u64(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
+}
+
 int gw_find_shape_churn(struct gw_diag *d)
 {
     const struct gw_steps *s = &d->an->steps;
@@ -111,9 +120,9 @@ int gw_find_shape_churn(struct gw_diag *d)
     if (s->count < 4 || n < 4)
         return GW_NO_DATA;
     int64_t *busy = calloc(n, sizeof *busy), *sorted = calloc(n, sizeof *sorted);
-    uint64_t *grids = calloc(n, sizeof *grids), *launches = calloc(n, sizeof *launches);
+    uint64_t *grids = calloc(n, sizeof *grids);
     int fired = GW_SILENT;
-    if (!busy || !sorted || !grids || !launches)
+    if (!busy || !sorted || !grids)
         goto out;
     size_t k = 0;
     for (size_t i = 0; i < d->dev->nops; i++) {
@@ -124,18 +133,18 @@ int gw_find_shape_churn(struct gw_diag *d)
             k++;
         busy[k] += e->end - e->start;
         grids[k] += e->flags & GW_EV_HAS_ARG0 ? e->arg0 : 0;
-        launches[k]++;
     }
     /* the sum of the grids is a fingerprint of the work: equal shapes give equal sums */
-    size_t kinds = 0;
-    for (size_t i = 0; i < n; i++) {
-        size_t j = 0;
-        while (j < i && grids[j] != grids[i])
-            j++;
-        kinds += j == i;
-        sorted[i] = busy[i];
-    }
+    memcpy(sorted, busy, n * sizeof *busy);
     qsort(sorted, n, sizeof *sorted, cmp_i64);
+    qsort(grids, n, sizeof *grids, cmp_u64);
+    size_t kinds = 0;
+    for (size_t i = 0; i < n; i++)
+        kinds += !i || grids[i] != grids[i - 1];
+    if (!grids[n - 1]) {
+        fired = GW_NO_DATA; /* no grids in this recording */
+        goto out;
+    }
     double median = (double)sorted[n / 2], spread = median > 0 ? (double)(sorted[n * 9 / 10] - sorted[n / 10]) / median : 0;
     if (kinds * 2 <= n || spread < 0.3 || d->an->nphases)
         goto out;
@@ -143,7 +152,7 @@ int gw_find_shape_churn(struct gw_diag *d)
     for (size_t i = 0; i < n; i++)
         mean += (double)busy[i] / (double)n;
     struct gw_draft *f = gw_diag_add(d, GW_F_SHAPE_CHURN, -1);
-    gw_diag_gain_set(f, 1, 1 + fmax(0, mean / median - 1) * 0.5, 1 + fmax(0, mean / (double)sorted[n / 10] - 1) * 0.5);
+    gw_diag_gain_set(f, 1, 1 + fmax(0, mean / median - 1) * 0.5, 1 + fmax(0, mean / fmax((double)sorted[n / 10], median / 10) - 1) * 0.5);
     f->f.confidence = GW_CONF_LOW;
     gw_diag_seen(d, f, (double)kinds, "count", "kernel grids", _("%zu different amounts of work in %zu steps; kernel time a step from %s to %s"), kinds, n,
                  gw_diag_time_text(d, (double)sorted[n / 10]), gw_diag_time_text(d, (double)sorted[n * 9 / 10]));
@@ -154,6 +163,5 @@ out:
     free(busy);
     free(sorted);
     free(grids);
-    free(launches);
     return fired;
 }

@@ -89,7 +89,7 @@ int gw_find_checkpoint(struct gw_diag *d)
     int64_t bytes;
     struct gw_draft *f = phase_finding(d, GW_F_CHECKPOINT, GW_CAUSE_CHECKPOINT, &n, &bytes);
     if (!f)
-        return d->an->steps.count >= 3 ? GW_SILENT : GW_NO_DATA;
+        return d->an->steps.count >= 3 && d->dev->nruns ? GW_SILENT : GW_NO_DATA;
     if (n && bytes > 0)
         gw_diag_seen(d, f, (double)bytes / (double)n, "bytes", "copy records", _("each brings %s to the host, then runs host code (writing a file, most likely)"),
                      gw_diag_bytes_text(d, (double)bytes / (double)n));
@@ -104,7 +104,7 @@ int gw_find_evaluation(struct gw_diag *d)
     int64_t bytes;
     struct gw_draft *f = phase_finding(d, GW_F_EVALUATION, GW_CAUSE_EVALUATION, &n, &bytes);
     if (!f)
-        return d->an->steps.count >= 3 ? GW_SILENT : GW_NO_DATA;
+        return d->an->steps.count >= 3 && d->dev->nruns ? GW_SILENT : GW_NO_DATA;
     gw_diag_fix(f, _("evaluate, plot and log less often, keep metrics on the GPU, or hand the numbers to another process"),
                 _("gpuwhy diff before.json after.json"), "");
     return GW_FIRED;
@@ -114,6 +114,8 @@ int gw_find_evaluation(struct gw_diag *d)
  * (the observation), and so on, many times. */
 int gw_find_simulator(struct gw_diag *d)
 {
+    if (!d->dev->nruns)
+        return GW_NO_DATA;
     int64_t named = d->dev->cause_ns[GW_CAUSE_SIMULATOR], code = d->dev->cause_ns[GW_CAUSE_USER_CODE], shaped = 0, n = 0;
     for (size_t i = 0; i < d->dev->ngaps; i++) {
         const struct gw_gap *g = d->dev->gaps + i;
@@ -162,6 +164,8 @@ int gw_find_warmup_only(struct gw_diag *d)
 {
     double share = gw_diag_share(d, GW_CAUSE_COMPILE) + gw_diag_share(d, GW_CAUSE_MODULE_LOAD);
     size_t steady = d->an->steps.steady_last - d->an->steps.steady_first;
+    if (!d->dev->nruns && steady < 3)
+        return GW_NO_DATA;
     if (share < 0.4 || steady >= 3)
         return GW_SILENT;
     struct gw_draft *f = gw_diag_add(d, GW_F_WARMUP_ONLY, d->dev->cause_ns[GW_CAUSE_COMPILE] + d->dev->cause_ns[GW_CAUSE_MODULE_LOAD]);

@@ -1,7 +1,7 @@
 """Copies between host and GPU."""
 import itertools
 
-from parts import F, case, dim, image_job, image_step, torch
+from parts import F, Block, case, dim, image_job, image_step, nn, on_gpu, torch
 
 QUIET = ["launch-bound", "host-sync", "loader-starved", "batch-too-small"]
 
@@ -27,16 +27,21 @@ def pageable_big(fixed):
 
 @case(right=["pageable-copy"], silent=["loader-starved", "batch-too-small"])
 def pageable_small(fixed):
-    """4 MB batches from pageable memory: each copy waits for the step before; fix: pinned, non_blocking=True."""
-    batches = float_images(7)
+    """4 MB of sound features a step from pageable memory: the copy waits for the step before; fix: pinned, non_blocking."""
+    batches = [torch.full((16, dim(512), 128), 0.1 * i) for i in range(1, 5)]
     if fixed:
         batches = [x.pin_memory() for x in batches]
-    model, opt = image_job(256)
-    y = torch.randint(1000, (7,), device="cuda")
+    width = dim(768)
+    model = on_gpu(lambda: nn.Sequential(nn.Linear(128, width), *[Block(width) for _ in range(8)], nn.Linear(width, 128)))
+    opt = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True)
     for x in itertools.cycle(batches):
         x = x.to("cuda", non_blocking=fixed)
-        image_step(model, opt, x.to(memory_format=torch.channels_last), y)
-        yield 7
+        opt.zero_grad(set_to_none=True)
+        with torch.autocast("cuda", dtype=torch.bfloat16):
+            out = model(x)
+        F.mse_loss(out.float(), x).backward()
+        opt.step()
+        yield len(x)
 
 
 def prefetch(batches):

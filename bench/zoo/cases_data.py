@@ -14,7 +14,7 @@ from parts import EncodedImages, case, dim, forever, image_job, image_step, load
 
 
 @case(right=["main-process-loading", "loader-starved"], silent=["host-sync", "launch-bound", "batch-too-small"],
-      warm_up=(4, 40), fix_right=["none"])
+      warm_up=(4, 40))
 def main_loading(fixed):
     """Images are decoded in the training process, num_workers=0; fix: 12 workers."""
     yield from train_on(forever(loader(EncodedImages(), 32, 12 if fixed else 0)))
@@ -91,7 +91,8 @@ class Annotated:
         return torch.full((3, self.side, self.side), i % 256, dtype=torch.uint8), self.index[i]["label"]
 
 
-@case(right=["worker-respawn", "loader-starved"], silent=["host-sync", "batch-too-small"], period=12, active=36, warm_up=12)
+@case(right=["worker-respawn", "loader-starved"], silent=["host-sync", "batch-too-small"], period=12, active=36,
+      warm_up=24, min_steps=36)
 def worker_respawn(fixed):
     """Epochs of 12 steps, and 8 workers that are started anew for each; fix: persistent_workers=True."""
     yield from train_on(forever(loader(Annotated(32 * 12), 32, 8, persistent_workers=fixed)))

@@ -44,7 +44,6 @@ def fp32_mlp(fixed):
 @case(right=["tensor-cores-idle"], silent=CALM, fix_right=["none", "memory-bandwidth-bound", "tensor-cores-idle"])
 def fp32_conv(fixed):
     """A residual network in fp32 with torch.backends.cudnn.allow_tf32 = False; fix: True."""
-    before = torch.backends.cudnn.allow_tf32
     torch.backends.cudnn.allow_tf32 = fixed
     try:
         model, opt = image_job(128, channels_last=False)
@@ -54,7 +53,7 @@ def fp32_conv(fixed):
             image_step(model, opt, x, y, bf16=False)
             yield 64
     finally:
-        torch.backends.cudnn.allow_tf32 = before
+        torch.backends.cudnn.allow_tf32 = True  # the default
 
 
 # --- memory bandwidth -------------------------------------------------------------------------------------------------

@@ -35,7 +35,8 @@ def edit_distance(a, b):
     return row[-1]
 
 
-@case(right=["evaluation"], silent=["loader-starved", "batch-too-small", "launch-bound", "checkpoint"], period=5, active=20, warm_up=5)
+@case(right=["evaluation"], silent=["loader-starved", "batch-too-small", "launch-bound", "checkpoint"], period=5, active=20,
+      warm_up=10)
 def evaluation(fixed):
     """A metric in plain Python (edit distances) every 5 steps; fix: never."""
     model, opt, ids = text_job(16, 256, layers=8, width=1024)
@@ -50,7 +51,8 @@ def evaluation(fixed):
         yield len(ids)
 
 
-@case(right=["evaluation"], silent=["loader-starved", "batch-too-small", "launch-bound"], period=5, active=20, warm_up=5)
+@case(right=["evaluation"], silent=["loader-starved", "batch-too-small", "launch-bound"], period=5, active=20,
+      warm_up=10)
 def logging_hist(fixed):
     """Histograms of all weights, made on the CPU, every 5 steps; fix: never."""
     model, opt, ids = text_job(16, 256, layers=6, width=768)

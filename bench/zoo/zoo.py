@@ -12,6 +12,7 @@ A case that cannot run here prints {"skip": reason}. Data is made up; nothing is
 import argparse
 import gc
 import json
+import math
 import os
 import statistics
 import subprocess
@@ -72,7 +73,7 @@ def measure(job, case, fixed, args):
     wall, cpu = time.perf_counter() - start, time.thread_time() - cpu
     steps = sorted(b - a for a, b in zip([start] + stamps, stamps))
     return {"mean_ms": round(wall / len(steps) * 1e3, 4), "median_ms": round(statistics.median(steps) * 1e3, 4),
-            "p95_ms": round(steps[int(0.95 * (len(steps) - 1))] * 1e3, 4), "steps": len(steps), "samples": samples,
+            "p95_ms": round(steps[math.ceil(0.95 * len(steps)) - 1] * 1e3, 4), "steps": len(steps), "samples": samples,
             "samples_per_s": round(samples / wall, 3), "cpu_ms": round(cpu / len(steps) * 1e3, 4), "warm_up_s": round(set_up, 2)}
 
 

@@ -196,7 +196,7 @@ class TestOutput(Case):
     def test_text(self):
         p = run("read", SYNC)
         self.assertEqual((p.returncode, p.err), (OK, ""))
-        for word in ("NVIDIA H200", " steps · ", "compute ", "idle ", "█", "Trust"):
+        for word in ("NVIDIA H200", " steps ", "compute ", "idle ", "█", "Trust"):
             self.assertIn(word, p.out)
         self.assertNotIn("\033", p.out)
 

@@ -2,8 +2,8 @@
  * nsys_account - reads one Nsight Systems export and prints, per device, the exact sums of the whole window:
  * device, wall, compute, exposed communication, exposed copies, idle (ns), one line each, separated by tabs.
  *
- * A check of the importer that does not use the engine, for tests and for bench/bench_nsys.py. What was measured goes to
- * standard error as name=value words. GW_THREADS and GW_CAP_MB set the threads and the memory for events.
+ * A check of the importer that does not use the engine, for tests and for bench/bench_nsys.py. What was measured goes
+ * to standard error as name=value words. GW_THREADS and GW_CAP_MB set the threads and the memory for events.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -23,8 +23,9 @@ struct point {
 
 static int what_of(const struct gw_trace *t, const struct gw_event *e)
 {
-    static const char *const comm[] = {"ncclDevKernel", "ncclKernel", "ncclSymk",  "rcclGenericKernel", "nvshmem",
-                                       "deep_ep::",     "dpsk::ep::", "cross_device_reduce", "mscclpp", "multimem_"};
+    static const char *const comm[] = {"ncclDevKernel", "ncclKernel", "ncclSymk",   "rcclGenericKernel",
+                                       "nvshmem",       "deep_ep::",  "dpsk::ep::", "cross_device_reduce",
+                                       "mscclpp",       "multimem_"};
     if (e->kind == GW_KIND_COPY || e->kind == GW_KIND_SET)
         return COPY;
     for (size_t i = 0; e->kind == GW_KIND_KERNEL && i < sizeof comm / sizeof *comm; i++)

@@ -14,10 +14,12 @@
 void nb_open(struct nb *b, const char *name)
 {
     *b = (struct nb){.threads = 1};
-    snprintf(b->dir, sizeof b->dir, "%s/gw-nsys-XXXXXX", getenv("TMPDIR") && strlen(getenv("TMPDIR")) < 40 ? getenv("TMPDIR") : "/tmp");
+    snprintf(b->dir, sizeof b->dir, "%s/gw-nsys-XXXXXX",
+             getenv("TMPDIR") && strlen(getenv("TMPDIR")) < 40 ? getenv("TMPDIR") : "/tmp");
     assert_non_null(mkdtemp(b->dir));
     snprintf(b->path, sizeof b->path, "%s/%s", b->dir, name);
     assert_int_equal(sqlite3_open(b->path, &b->db), SQLITE_OK);
+    nb_sql(b, "PRAGMA synchronous=OFF; PRAGMA page_size=4096;");
 }
 
 void nb_sql(struct nb *b, const char *sql)
@@ -67,10 +69,7 @@ static int each_file(const struct nb *b, int remove_them)
     return n;
 }
 
-int nb_files(const struct nb *b)
-{
-    return each_file(b, 0);
-}
+int nb_files(const struct nb *b) { return each_file(b, 0); }
 
 void nb_close(struct nb *b)
 {
@@ -95,7 +94,4 @@ size_t nb_count(const struct gw_trace *t, unsigned kind)
     return n;
 }
 
-const char *nb_name(const struct gw_trace *t, const struct gw_event *e)
-{
-    return gw_trace_text(t, e->name);
-}
+const char *nb_name(const struct gw_trace *t, const struct gw_event *e) { return gw_trace_text(t, e->name); }

@@ -32,10 +32,7 @@ static struct gw_trace *read_bytes(const char *data, size_t len)
     }
     return t;
 }
-static struct gw_trace *read_text(const char *text)
-{
-    return read_bytes(text, strlen(text));
-}
+static struct gw_trace *read_text(const char *text) { return read_bytes(text, strlen(text)); }
 static void done(struct gw_trace *t)
 {
     gw_kernel_metrics_free(t);
@@ -61,12 +58,15 @@ static void check_none(const struct gw_kernel_metrics *m, enum gw_km k)
         fail_msg("%s: want nothing, got %g", gw_km_id(k), gw_kernel_metric(m, k));
 }
 
-#define LONG_HEAD \
-    "\"ID\",\"Process ID\",\"Process Name\",\"Host Name\",\"Kernel Name\",\"Context\",\"Stream\",\"Block Size\",\"Grid Size\",\"Device\"," \
-    "\"CC\",\"Section Name\",\"Metric Name\",\"Metric Unit\",\"Metric Value\",\"Rule Name\",\"Rule Type\",\"Rule Description\"\n"
-#define LONG_ROW(id, kernel, section, name, unit, value) \
-    "\"" id "\",\"77\",\"app\",\"h\",\"" kernel "\",\"1\",\"7\",\"(256, 1, 1)\",\"(128, 2, 1)\",\"0\",\"9.0\",\"" section "\",\"" name \
-    "\",\"" unit "\",\"" value "\",\"\",\"\",\"\"\n"
+#define LONG_HEAD                                                                                                  \
+    "\"ID\",\"Process ID\",\"Process Name\",\"Host Name\",\"Kernel Name\",\"Context\",\"Stream\",\"Block "         \
+    "Size\",\"Grid Size\",\"Device\","                                                                             \
+    "\"CC\",\"Section Name\",\"Metric Name\",\"Metric Unit\",\"Metric Value\",\"Rule Name\",\"Rule Type\",\"Rule " \
+    "Description\"\n"
+#define LONG_ROW(id, kernel, section, name, unit, value)                                                              \
+    "\"" id "\",\"77\",\"app\",\"h\",\"" kernel                                                                       \
+    "\",\"1\",\"7\",\"(256, 1, 1)\",\"(128, 2, 1)\",\"0\",\"9.0\",\"" section "\",\"" name "\",\"" unit "\",\"" value \
+    "\",\"\",\"\",\"\"\n"
 
 static void details_csv(void **state)
 {
@@ -74,20 +74,24 @@ static void details_csv(void **state)
     struct gw_trace *t = read_text(
         "==PROF== Connected to process 77 (/usr/bin/app)\n"
         "step 1, loss 0.3, lr 1e-3\n" /* the job's own output */
-        "==PROF== Profiling \"gemm\" - 0: 0%....50%....100% - 8 passes\n" LONG_HEAD
-        LONG_ROW("0", "gemm(float *, int)", "GPU Speed Of Light Throughput", "Duration", "usecond", "2.00")
-        LONG_ROW("0", "gemm(float *, int)", "GPU Speed Of Light Throughput", "Compute (SM) Throughput", "%", "80.00")
-        LONG_ROW("0", "gemm(float *, int)", "GPU Speed Of Light Throughput", "Memory Throughput", "%", "30.5")
-        LONG_ROW("0", "gemm(float *, int)", "GPU Speed Of Light Throughput", "DRAM Throughput", "%", "20")
-        LONG_ROW("0", "gemm(float *, int)", "Memory Workload Analysis", "Memory Throughput", "Gbyte/second", "900.1")
-        LONG_ROW("0", "gemm(float *, int)", "Occupancy", "Achieved Occupancy", "%", "50")
-        LONG_ROW("0", "gemm(float *, int)", "SpeedOfLight", "", "", "")
-        LONG_ROW("1", "gemm(float *, int)", "GPU Speed Of Light Throughput", "Duration", "usecond", "6.00")
-        LONG_ROW("1", "gemm(float *, int)", "GPU Speed Of Light Throughput", "Compute (SM) Throughput", "%", "40.00")
-        LONG_ROW("1", "gemm(float *, int)", "Launch Statistics", "Waves Per SM", "", "0.25")
-        LONG_ROW("2", "other", "Command line profiler metrics", "gpu__time_duration.sum", "nsecond", "1,234")
-        LONG_ROW("2", "other", "Command line profiler metrics", "dram__throughput.avg.pct_of_peak_sustained_elapsed", "", "n/a")
-        "==PROF== Disconnected from process 77\n");
+        "==PROF== Profiling \"gemm\" - 0: 0%....50%....100% - 8 passes\n" LONG_HEAD LONG_ROW(
+            "0", "gemm(float *, int)", "GPU Speed Of Light Throughput", "Duration", "usecond", "2.00")
+            LONG_ROW("0", "gemm(float *, int)", "GPU Speed Of Light Throughput", "Compute (SM) Throughput", "%",
+                     "80.00") LONG_ROW("0", "gemm(float *, int)", "GPU Speed Of Light Throughput", "Memory Throughput",
+                                       "%", "30.5")
+                LONG_ROW("0", "gemm(float *, int)", "GPU Speed Of Light Throughput", "DRAM Throughput", "%", "20")
+                    LONG_ROW("0", "gemm(float *, int)", "Memory Workload Analysis", "Memory Throughput", "Gbyte/second",
+                             "900.1") LONG_ROW("0", "gemm(float *, int)", "Occupancy", "Achieved Occupancy", "%", "50")
+                        LONG_ROW("0", "gemm(float *, int)", "SpeedOfLight", "", "", "")
+                            LONG_ROW("1", "gemm(float *, int)", "GPU Speed Of Light Throughput", "Duration", "usecond",
+                                     "6.00") LONG_ROW("1", "gemm(float *, int)", "GPU Speed Of Light Throughput",
+                                                      "Compute (SM) Throughput", "%", "40.00")
+                                LONG_ROW("1", "gemm(float *, int)", "Launch Statistics", "Waves Per SM", "", "0.25")
+                                    LONG_ROW("2", "other", "Command line profiler metrics", "gpu__time_duration.sum",
+                                             "nsecond", "1,234")
+                                        LONG_ROW("2", "other", "Command line profiler metrics",
+                                                 "dram__throughput.avg.pct_of_peak_sustained_elapsed", "",
+                                                 "n/a") "==PROF== Disconnected from process 77\n");
     assert_non_null(t);
     assert_int_equal(gw_kernel_metrics_count(t), 2);
     const struct gw_kernel_metrics *m = row(t, "gemm(float *, int)");
@@ -110,10 +114,13 @@ static void details_csv(void **state)
     done(t);
 }
 
-#define WIDE_HEAD \
-    "\"ID\",\"Process ID\",\"Process Name\",\"Host Name\",\"Kernel Name\",\"Context\",\"Stream\",\"Block Size\",\"Grid Size\",\"Device\",\"CC\"," \
-    "\"gpu__time_duration.sum\",\"launch__grid_size\",\"sm__inst_executed_pipe_fma.avg.pct_of_peak_sustained_active\"," \
-    "\"sm__inst_executed_pipe_tensor_op_hmma.avg.pct_of_peak_sustained_active\",\"sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_elapsed\"," \
+#define WIDE_HEAD                                                                                                     \
+    "\"ID\",\"Process ID\",\"Process Name\",\"Host Name\",\"Kernel Name\",\"Context\",\"Stream\",\"Block "            \
+    "Size\",\"Grid Size\",\"Device\",\"CC\","                                                                         \
+    "\"gpu__time_duration.sum\",\"launch__grid_size\",\"sm__inst_executed_pipe_fma.avg.pct_of_peak_sustained_"        \
+    "active\","                                                                                                       \
+    "\"sm__inst_executed_pipe_tensor_op_hmma.avg.pct_of_peak_sustained_active\",\"sm__pipe_tensor_cycles_active.avg." \
+    "pct_of_peak_sustained_elapsed\","                                                                                \
     "\"sm__throughput.avg.pct_of_peak_sustained_elapsed\",\"sm__warps_active.avg.pct_of_peak_sustained_active\"\n"
 
 static void raw_csv(void **state)
@@ -121,9 +128,11 @@ static void raw_csv(void **state)
     (void)state;
     struct gw_trace *t = read_text(
         WIDE_HEAD "\"\",\"\",\"\",\"\",\"\",\"\",\"\",\"\",\"\",\"\",\"\",\"us\",\"\",\"%\",\"%\",\"%\",\"%\",\"%\"\n"
-        "\"0\",\"9\",\"a\",\"h\",\"void k<(int)4>(T1 \"\"x\"\", T2)\",\"1\",\"7\",\"(128, 1, 1)\",\"(1,024, 1, 1)\",\"0\",\"9.0\",\"1,234.50\",\"1,024\",\"1.5\",\"10\",\"61.25\",\"70.00\",\"12.5\"\n"
-        "\"1\",\"9\",\"a\",\"h\",\"second\",\"1\",\"7\",\"(64, 1, 1)\",\"(2, 1, 1)\",\"0\",\"9.0\",\"3\",\"2\",\"0\",\"0\",\"0\",\"1\",\"\"\n"
-        "\"2\",\"9\",\"a\",\"h\",\"cut off\",\"1\"\n");
+                  "\"0\",\"9\",\"a\",\"h\",\"void k<(int)4>(T1 \"\"x\"\", T2)\",\"1\",\"7\",\"(128, 1, 1)\",\"(1,024, "
+                  "1, 1)\",\"0\",\"9.0\",\"1,234.50\",\"1,024\",\"1.5\",\"10\",\"61.25\",\"70.00\",\"12.5\"\n"
+                  "\"1\",\"9\",\"a\",\"h\",\"second\",\"1\",\"7\",\"(64, 1, 1)\",\"(2, 1, "
+                  "1)\",\"0\",\"9.0\",\"3\",\"2\",\"0\",\"0\",\"0\",\"1\",\"\"\n"
+                  "\"2\",\"9\",\"a\",\"h\",\"cut off\",\"1\"\n");
     assert_non_null(t);
     assert_int_equal(gw_kernel_metrics_count(t), 2);
     const struct gw_kernel_metrics *m = row(t, "void k<(int)4>(T1 \"x\", T2)");
@@ -144,8 +153,9 @@ static void raw_csv(void **state)
 static void bare_csv(void **state)
 {
     (void)state;
-    struct gw_trace *t = read_text("ID,Kernel Name,gpu__time_duration.sum,dram__throughput.avg.pct_of_peak_sustained_elapsed\n"
-                                   "0,k1,500,88.5\r\n1,k2,700,3\r\n");
+    struct gw_trace *t =
+        read_text("ID,Kernel Name,gpu__time_duration.sum,dram__throughput.avg.pct_of_peak_sustained_elapsed\n"
+                  "0,k1,500,88.5\r\n1,k2,700,3\r\n");
     assert_non_null(t);
     check(row(t, "k1"), GW_KM_DRAM, 88.5);
     assert_int_equal(row(t, "k2")->duration_ns, 700);
@@ -155,12 +165,18 @@ static void bare_csv(void **state)
 static void summary_csv(void **state)
 {
     (void)state;
-    struct gw_trace *t = read_text(
-        "\"Process ID\",\"Process Name\",\"Host Name\",\"Kernel Name\",\"Block Size\",\"Grid Size\",\"Device\",\"CC\",\"Invocations\",\"Section Name\",\"Metric Name\",\"Metric Unit\",\"Minimum\",\"Maximum\",\"Average\"\n"
-        "\"1\",\"a\",\"h\",\"k(int)\",\"(256, 1, 1)\",\"(40, 1, 1)\",\"0\",\"11.0\",\"14\",\"S\",\"Duration\",\"us\",\"1.00\",\"3.00\",\"2.00\"\n"
-        "\"1\",\"a\",\"h\",\"k(int)\",\"(256, 1, 1)\",\"(40, 1, 1)\",\"0\",\"11.0\",\"14\",\"Occupancy\",\"Achieved Occupancy\",\"%\",\"70\",\"80\",\"75.0\"\n"
-        "\"1\",\"a\",\"h\",\"k(int)\",\"(1, 1, 1)\",\"(80, 1, 1)\",\"0\",\"11.0\",\"2\",\"S\",\"Duration\",\"us\",\"4.00\",\"4.00\",\"4.00\"\n"
-        "\"1\",\"a\",\"h\",\"k(int)\",\"(1, 1, 1)\",\"(80, 1, 1)\",\"0\",\"11.0\",\"2\",\"Occupancy\",\"Achieved Occupancy\",\"%\",\"3\",\"3\",\"3.0\"\n");
+    struct gw_trace *t =
+        read_text("\"Process ID\",\"Process Name\",\"Host Name\",\"Kernel Name\",\"Block Size\",\"Grid "
+                  "Size\",\"Device\",\"CC\",\"Invocations\",\"Section Name\",\"Metric Name\",\"Metric "
+                  "Unit\",\"Minimum\",\"Maximum\",\"Average\"\n"
+                  "\"1\",\"a\",\"h\",\"k(int)\",\"(256, 1, 1)\",\"(40, 1, "
+                  "1)\",\"0\",\"11.0\",\"14\",\"S\",\"Duration\",\"us\",\"1.00\",\"3.00\",\"2.00\"\n"
+                  "\"1\",\"a\",\"h\",\"k(int)\",\"(256, 1, 1)\",\"(40, 1, "
+                  "1)\",\"0\",\"11.0\",\"14\",\"Occupancy\",\"Achieved Occupancy\",\"%\",\"70\",\"80\",\"75.0\"\n"
+                  "\"1\",\"a\",\"h\",\"k(int)\",\"(1, 1, 1)\",\"(80, 1, "
+                  "1)\",\"0\",\"11.0\",\"2\",\"S\",\"Duration\",\"us\",\"4.00\",\"4.00\",\"4.00\"\n"
+                  "\"1\",\"a\",\"h\",\"k(int)\",\"(1, 1, 1)\",\"(80, 1, "
+                  "1)\",\"0\",\"11.0\",\"2\",\"Occupancy\",\"Achieved Occupancy\",\"%\",\"3\",\"3\",\"3.0\"\n");
     assert_non_null(t);
     const struct gw_kernel_metrics *m = row(t, "k(int)");
     assert_int_equal(m->launches, 16);
@@ -169,42 +185,41 @@ static void summary_csv(void **state)
     done(t);
 }
 
-static const char page[] =
-    "==PROF== Connected to process 1433 (/tmp/smoke)\n"
-    "[1433] smoke@127.0.0.1\n"
-    "  k(float *, int) (1024, 2, 1)x(32, 4, 1), Context 1, Stream 7, Device 0, CC 8.6\n"
-    "    Section: GPU Speed Of Light Throughput\n"
-    "    ----------------------- ----------- ------------\n"
-    "    Metric Name             Metric Unit Metric Value\n"
-    "    ----------------------- ----------- ------------\n"
-    "    DRAM Frequency                  Ghz         6.71\n"
-    "    Elapsed Cycles                cycle        2,616\n"
-    "    Memory Throughput                 %         1.42\n"
-    "    DRAM Throughput                   %         1.40\n"
-    "    Duration                         us         1.89\n"
-    "    Compute (SM) Throughput           %        26.78\n"
-    "    ----------------------- ----------- ------------\n"
-    "\n"
-    "    OPT   This kernel grid is too small, Context 9, Stream of words.\n"
-    "\n"
-    "    Section: Launch Statistics\n"
-    "    -------------------------------- --------------- ---------------\n"
-    "    Metric Name                          Metric Unit    Metric Value\n"
-    "    -------------------------------- --------------- ---------------\n"
-    "    Block Size                                                   128\n"
-    "    Function Cache Configuration                     CachePreferNone\n"
-    "    Grid Size                                                  2,048\n"
-    "    Registers Per Thread             register/thread              16\n"
-    "    Waves Per SM                                                0.50\n"
-    "    -------------------------------- --------------- ---------------\n"
-    "\n"
-    "  second (1, 1, 1)x(32, 1, 1), Context 1, Stream 7, Device 0, CC 8.6\n"
-    "    Section: Occupancy\n"
-    "    ------------------ ----------- ------------\n"
-    "    Metric Name        Metric Unit Metric Value\n"
-    "    ------------------ ----------- ------------\n"
-    "    Achieved Occupancy           %       104.46\n"
-    "    ------------------ ----------- ------------\n";
+static const char page[] = "==PROF== Connected to process 1433 (/tmp/smoke)\n"
+                           "[1433] smoke@127.0.0.1\n"
+                           "  k(float *, int) (1024, 2, 1)x(32, 4, 1), Context 1, Stream 7, Device 0, CC 8.6\n"
+                           "    Section: GPU Speed Of Light Throughput\n"
+                           "    ----------------------- ----------- ------------\n"
+                           "    Metric Name             Metric Unit Metric Value\n"
+                           "    ----------------------- ----------- ------------\n"
+                           "    DRAM Frequency                  Ghz         6.71\n"
+                           "    Elapsed Cycles                cycle        2,616\n"
+                           "    Memory Throughput                 %         1.42\n"
+                           "    DRAM Throughput                   %         1.40\n"
+                           "    Duration                         us         1.89\n"
+                           "    Compute (SM) Throughput           %        26.78\n"
+                           "    ----------------------- ----------- ------------\n"
+                           "\n"
+                           "    OPT   This kernel grid is too small, Context 9, Stream of words.\n"
+                           "\n"
+                           "    Section: Launch Statistics\n"
+                           "    -------------------------------- --------------- ---------------\n"
+                           "    Metric Name                          Metric Unit    Metric Value\n"
+                           "    -------------------------------- --------------- ---------------\n"
+                           "    Block Size                                                   128\n"
+                           "    Function Cache Configuration                     CachePreferNone\n"
+                           "    Grid Size                                                  2,048\n"
+                           "    Registers Per Thread             register/thread              16\n"
+                           "    Waves Per SM                                                0.50\n"
+                           "    -------------------------------- --------------- ---------------\n"
+                           "\n"
+                           "  second (1, 1, 1)x(32, 1, 1), Context 1, Stream 7, Device 0, CC 8.6\n"
+                           "    Section: Occupancy\n"
+                           "    ------------------ ----------- ------------\n"
+                           "    Metric Name        Metric Unit Metric Value\n"
+                           "    ------------------ ----------- ------------\n"
+                           "    Achieved Occupancy           %       104.46\n"
+                           "    ------------------ ----------- ------------\n";
 
 static void check_page(struct gw_trace *t)
 {
@@ -227,16 +242,23 @@ static void text_page(void **state)
 {
     (void)state;
     check_page(read_text(page));
-    struct gw_trace *t = read_text( /* 2020: another head, other labels, wide columns */
-        "  k(float*), 2020-Sep-10 11:22:33, Context 1, Stream 7\n"
-        "    Section: GPU Speed Of Light\n"
-        "    ---------------------------------------------------------------------- --------------- ------------------------------\n"
-        "    Memory Frequency                                                         cycle/usecond                         850.12\n"
-        "    ---------------------------------------------------------------------- --------------- ------------------------------\n"
-        "    SOL Memory                                                                           %                          45.10\n"
-        "    SOL SM                                                                               %                          12.00\n"
-        "    Duration                                                                       msecond                           1.50\n"
-        "    ---------------------------------------------------------------------- --------------- ------------------------------\n");
+    struct gw_trace *t = read_text(/* 2020: another head, other labels, wide columns */
+                                   "  k(float*), 2020-Sep-10 11:22:33, Context 1, Stream 7\n"
+                                   "    Section: GPU Speed Of Light\n"
+                                   "    ---------------------------------------------------------------------- "
+                                   "--------------- ------------------------------\n"
+                                   "    Memory Frequency                                                         "
+                                   "cycle/usecond                         850.12\n"
+                                   "    ---------------------------------------------------------------------- "
+                                   "--------------- ------------------------------\n"
+                                   "    SOL Memory                                                                     "
+                                   "      %                          45.10\n"
+                                   "    SOL SM                                                                         "
+                                   "      %                          12.00\n"
+                                   "    Duration                                                                       "
+                                   "msecond                           1.50\n"
+                                   "    ---------------------------------------------------------------------- "
+                                   "--------------- ------------------------------\n");
     assert_non_null(t);
     const struct gw_kernel_metrics *m = row(t, "k(float*)");
     check(m, GW_KM_SM, 12);
@@ -274,10 +296,11 @@ static void decimal_comma(void **state)
 {
     (void)state;
     block_bytes = 0; /* the first block tells how numbers are written: a whole one here */
-    struct gw_trace *t = read_text(LONG_HEAD LONG_ROW("0", "k", "S", "Duration", "us", "1.234,50")
-                                   LONG_ROW("0", "k", "S", "Compute (SM) Throughput", "%", "9,00")
-                                   LONG_ROW("0", "k", "S", "Waves Per SM", "", "0,125") /* three digits: decimal all the same */
-                                   LONG_ROW("0", "k", "S", "Grid Size", "", "65.536"));
+    struct gw_trace *t =
+        read_text(LONG_HEAD LONG_ROW("0", "k", "S", "Duration", "us", "1.234,50")
+                      LONG_ROW("0", "k", "S", "Compute (SM) Throughput", "%", "9,00")
+                          LONG_ROW("0", "k", "S", "Waves Per SM", "", "0,125") /* three digits: decimal all the same */
+                  LONG_ROW("0", "k", "S", "Grid Size", "", "65.536"));
     block_bytes = 64;
     assert_non_null(t);
     const struct gw_kernel_metrics *m = row(t, "k");
@@ -294,11 +317,26 @@ static void numbers(void **state)
         const char *text;
         int comma, ok;
         double want;
-    } cases[] = {{"1,234.56", 0, 1, 1234.56}, {"1.234,56", 0, 1, 1234.56},      {"65,536", 0, 1, 65536},  {"1,234,567", 1, 1, 1234567},
-                 {"65.536", 1, 1, 65536},     {"9,00", 1, 1, 9},                {"1e3", 0, 1, 1000},      {"-2.5", 0, 1, -2.5},
-                 {"1\xe2\x80\xaf" "234,5", 1, 1, 1234.5}, {"1'000.25", 0, 1, 1000.25}, {"n/a", 0, 0, 0}, {"", 0, 0, 0},
-                 {"CachePreferNone", 0, 0, 0}, {"nan", 0, 0, 0},                {"inf", 0, 0, 0},         {"1e999", 0, 0, 0},
-                 {"(256, 1, 1)", 0, 0, 0},    {"3 (1.5%)", 0, 0, 0}};
+    } cases[] = {{"1,234.56", 0, 1, 1234.56},
+                 {"1.234,56", 0, 1, 1234.56},
+                 {"65,536", 0, 1, 65536},
+                 {"1,234,567", 1, 1, 1234567},
+                 {"65.536", 1, 1, 65536},
+                 {"9,00", 1, 1, 9},
+                 {"1e3", 0, 1, 1000},
+                 {"-2.5", 0, 1, -2.5},
+                 {"1\xe2\x80\xaf"
+                  "234,5",
+                  1, 1, 1234.5},
+                 {"1'000.25", 0, 1, 1000.25},
+                 {"n/a", 0, 0, 0},
+                 {"", 0, 0, 0},
+                 {"CachePreferNone", 0, 0, 0},
+                 {"nan", 0, 0, 0},
+                 {"inf", 0, 0, 0},
+                 {"1e999", 0, 0, 0},
+                 {"(256, 1, 1)", 0, 0, 0},
+                 {"3 (1.5%)", 0, 0, 0}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         double got = 0;
         int ok = ncu_number(ncu_str(cases[i].text, strlen(cases[i].text)), cases[i].comma, &got);
@@ -310,14 +348,16 @@ static void numbers(void **state)
 static void refusals(void **state)
 {
     (void)state;
-    assert_null(read_text("==PROF== Connected to process 1\n==ERROR== ERR_NVGPUCTRPERM - The user does not have permission\n"));
+    assert_null(
+        read_text("==PROF== Connected to process 1\n==ERROR== ERR_NVGPUCTRPERM - The user does not have permission\n"));
     assert_int_equal(error.code, GW_ENODATA);
     assert_non_null(strstr(error.what, "not allowed"));
     assert_non_null(strstr(error.advice, "NVreg_RestrictProfilingToAdminUsers=0"));
     assert_null(read_text("==PROF== Connected to process 1\n==WARNING== No kernels were profiled.\n"));
     assert_int_equal(error.code, GW_ENODATA);
     assert_non_null(strstr(error.what, "without a single kernel"));
-    assert_null(read_text(LONG_HEAD LONG_ROW("0", "k", "S", "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum", "sector", "5")));
+    assert_null(
+        read_text(LONG_HEAD LONG_ROW("0", "k", "S", "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum", "sector", "5")));
     assert_non_null(strstr(error.what, "none of the metrics"));
     assert_null(read_text(""));
     assert_null(read_text("\"Kernel Name\"\"\"\"\",,,\n\",\n,,\"\n"));
@@ -327,9 +367,10 @@ static void refusals(void **state)
 static void two_headers(void **state)
 {
     (void)state;
-    struct gw_trace *t = read_text(LONG_HEAD LONG_ROW("0", "a", "S", "Duration", "us", "1.00")
-                                   "ID,Kernel Name,gpu__time_duration.sum\n0,b,700\n" LONG_HEAD
-                                   LONG_ROW("0", "a", "S", "Duration", "us", "2.00"));
+    struct gw_trace *t = read_text(LONG_HEAD LONG_ROW(
+        "0", "a", "S", "Duration", "us",
+        "1.00") "ID,Kernel Name,gpu__time_duration.sum\n0,b,700\n" LONG_HEAD LONG_ROW("0", "a", "S", "Duration", "us",
+                                                                                      "2.00"));
     assert_non_null(t);
     assert_int_equal(row(t, "a")->duration_ns, 3000);
     assert_int_equal(row(t, "a")->launches, 2);
@@ -360,13 +401,15 @@ static void base_names(void **state)
 static void matching(void **state)
 {
     (void)state;
-    struct gw_trace *t = read_text("ID,Kernel Name,gpu__time_duration.sum,gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed\n"
-                                   "0,\"void n::foo<(int)1>(int, int)\",1000,10\n1,\"void n::foo<(int)2>(int, int)\",3000,50\n2,other,5,5\n");
+    struct gw_trace *t = read_text(
+        "ID,Kernel Name,gpu__time_duration.sum,gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed\n"
+        "0,\"void n::foo<(int)1>(int, int)\",1000,10\n1,\"void n::foo<(int)2>(int, int)\",3000,50\n2,other,5,5\n");
     assert_non_null(t);
     struct gw_kernel_metrics m;
     assert_int_equal(gw_kernel_metrics_match(t, "void n::foo<(int)2>(int, int)", &m), 1);
     check(&m, GW_KM_DRAM, 50);
-    assert_int_equal(gw_kernel_metrics_match(t, "n::foo<1>", &m), 1); /* as another profiler spells it: all of that base */
+    assert_int_equal(gw_kernel_metrics_match(t, "n::foo<1>", &m),
+                     1); /* as another profiler spells it: all of that base */
     check(&m, GW_KM_DRAM, (10.0 * 1000 + 50.0 * 3000) / 4000);
     assert_int_equal(m.launches, 2);
     assert_int_equal(m.duration_ns, 4000);
@@ -385,20 +428,26 @@ static void sniffing(void **state)
     static const struct {
         const char *text;
         int want;
-    } cases[] = {{LONG_HEAD, 95}, {page, 95}, {"==PROF== Connected to process 1\n", 60}, {"{\"traceEvents\":[]}", 0},
-                 {"[{\"name\":\"Kernel Name__Metric Name\"}]", 0}, {"timestamp, name, utilization.gpu [%]\n", 0}, {"", 0}};
+    } cases[] = {{LONG_HEAD, 95},
+                 {page, 95},
+                 {"==PROF== Connected to process 1\n", 60},
+                 {"{\"traceEvents\":[]}", 0},
+                 {"[{\"name\":\"Kernel Name__Metric Name\"}]", 0},
+                 {"timestamp, name, utilization.gpu [%]\n", 0},
+                 {"", 0}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-        assert_int_equal(gw_importer_ncu.sniff("x", (const unsigned char *)cases[i].text, strlen(cases[i].text)), cases[i].want);
+        assert_int_equal(gw_importer_ncu.sniff("x", (const unsigned char *)cases[i].text, strlen(cases[i].text)),
+                         cases[i].want);
     assert_int_equal(gw_importer_ncu.sniff("x", (const unsigned char *)strchr(page, '['), sizeof page - 50), 95);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(details_csv), cmocka_unit_test(raw_csv),     cmocka_unit_test(bare_csv),
-        cmocka_unit_test(summary_csv), cmocka_unit_test(text_page),   cmocka_unit_test(utf16),
-        cmocka_unit_test(decimal_comma), cmocka_unit_test(numbers),   cmocka_unit_test(refusals),
-        cmocka_unit_test(two_headers), cmocka_unit_test(base_names),  cmocka_unit_test(matching),
+        cmocka_unit_test(details_csv),   cmocka_unit_test(raw_csv),    cmocka_unit_test(bare_csv),
+        cmocka_unit_test(summary_csv),   cmocka_unit_test(text_page),  cmocka_unit_test(utf16),
+        cmocka_unit_test(decimal_comma), cmocka_unit_test(numbers),    cmocka_unit_test(refusals),
+        cmocka_unit_test(two_headers),   cmocka_unit_test(base_names), cmocka_unit_test(matching),
         cmocka_unit_test(sniffing),
     };
     return cmocka_run_group_tests_name("ncu", tests, NULL, NULL);

@@ -17,26 +17,32 @@ static void full_export(void **state)
     struct nb b;
     nb_open(&b, "full.sqlite");
     nb_sql(&b, NB_META NB_STRINGS NB_KERNEL_2025 NB_MEMCPY_2025 NB_RUNTIME NB_NVTX);
-    nb_sql(&b, "INSERT INTO StringIds VALUES (1,'cudaLaunchKernel_v7000'),(2,'void gemm<float, (int)4>(T1)'),(3,'gemm'),"
-               "(4,'cudaMemcpyAsync_ptsz_v3020'),(5,'futex'),(6,'python3'),(7,'cuMemAlloc_v2');"
-               "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES "
-               "(2000,3000,0,1,0,7,10," NB_PID ",2,3,NULL,1,1,32,10,2,3,128,2,1,NULL),"
-               "(4000,4500,0,1,0,7,12," NB_PID ",2,3,NULL,1,1,32,1,1,1,32,1,1,77);"
-               "INSERT INTO CUPTI_ACTIVITY_KIND_MEMCPY VALUES "
-               "(3100,3500,0,1,0,13,11," NB_PID ",4096,1,NULL,0,2,NULL),(3600,3700,0,1,0,13,13," NB_PID ",64,2,NULL,2,1,NULL);"
-               "CREATE TABLE CUPTI_ACTIVITY_KIND_MEMSET (start,end,deviceId,contextId,streamId,correlationId,globalPid,value,bytes,memKind);"
-               "INSERT INTO CUPTI_ACTIVITY_KIND_MEMSET VALUES (5000,5100,0,1,7,14," NB_PID ",0,256,2);"
-               "CREATE TABLE CUPTI_ACTIVITY_KIND_GRAPH_TRACE (start,end,deviceId,contextId,streamId,correlationId,globalPid,graphId,graphExecId);"
-               "INSERT INTO CUPTI_ACTIVITY_KIND_GRAPH_TRACE VALUES (6000,9000,0,1,7,15," NB_PID ",4,5);"
-               "INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (1000,1100,0," NB_TID ",10,1,0,NULL),"
-               "(1200,1300,0," NB_TID ",11,4,0,NULL),(1400,1450,1," NB_TID ",16,7,0,NULL);"
-               "CREATE TABLE OSRT_API (start,end,eventClass,globalTid,nameId,returnValue,nestingLevel,callchainId);"
-               "INSERT INTO OSRT_API VALUES (100,900,27," NB_TID ",5,0,0,0);"
-               "CREATE TABLE ThreadNames (nameId,priority,globalTid); INSERT INTO ThreadNames VALUES (6,0," NB_TID "),(6,0,99);"
-               "CREATE TABLE TARGET_INFO_GPU (vmId,id,name,totalMemory,smCount,computeMajor,computeMinor,maxWarpsPerSm,threadsPerWarp);"
-               "INSERT INTO TARGET_INFO_GPU VALUES (1,0,'NVIDIA H200',150000000000,132,9,0,64,32),(1,1,'other',1,1,1,1,1,1);"
-               "CREATE TABLE TARGET_INFO_SESSION_START_TIME (utcEpochNs, utcTime, localTime);"
-               "INSERT INTO TARGET_INFO_SESSION_START_TIME VALUES (1763851018220901611,'','');");
+    nb_sql(
+        &b,
+        "INSERT INTO StringIds VALUES (1,'cudaLaunchKernel_v7000'),(2,'void gemm<float, (int)4>(T1)'),(3,'gemm'),"
+        "(4,'cudaMemcpyAsync_ptsz_v3020'),(5,'futex'),(6,'python3'),(7,'cuMemAlloc_v2');"
+        "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES "
+        "(2000,3000,0,1,0,7,10," NB_PID ",2,3,NULL,1,1,32,10,2,3,128,2,1,NULL),"
+        "(4000,4500,0,1,0,7,12," NB_PID ",2,3,NULL,1,1,32,1,1,1,32,1,1,77);"
+        "INSERT INTO CUPTI_ACTIVITY_KIND_MEMCPY VALUES "
+        "(3100,3500,0,1,0,13,11," NB_PID ",4096,1,NULL,0,2,NULL),(3600,3700,0,1,0,13,13," NB_PID ",64,2,NULL,2,1,NULL);"
+        "CREATE TABLE CUPTI_ACTIVITY_KIND_MEMSET "
+        "(start,end,deviceId,contextId,streamId,correlationId,globalPid,value,bytes,memKind);"
+        "INSERT INTO CUPTI_ACTIVITY_KIND_MEMSET VALUES (5000,5100,0,1,7,14," NB_PID ",0,256,2);"
+        "CREATE TABLE CUPTI_ACTIVITY_KIND_GRAPH_TRACE "
+        "(start,end,deviceId,contextId,streamId,correlationId,globalPid,graphId,graphExecId);"
+        "INSERT INTO CUPTI_ACTIVITY_KIND_GRAPH_TRACE VALUES (6000,9000,0,1,7,15," NB_PID ",4,5);"
+        "INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (1000,1100,0," NB_TID ",10,1,0,NULL),"
+        "(1200,1300,0," NB_TID ",11,4,0,NULL),(1400,1450,1," NB_TID ",16,7,0,NULL);"
+        "CREATE TABLE OSRT_API (start,end,eventClass,globalTid,nameId,returnValue,nestingLevel,callchainId);"
+        "INSERT INTO OSRT_API VALUES (100,900,27," NB_TID ",5,0,0,0);"
+        "CREATE TABLE ThreadNames (nameId,priority,globalTid); INSERT INTO ThreadNames VALUES (6,0," NB_TID
+        "),(6,0,99);"
+        "CREATE TABLE TARGET_INFO_GPU "
+        "(vmId,id,name,totalMemory,smCount,computeMajor,computeMinor,maxWarpsPerSm,threadsPerWarp);"
+        "INSERT INTO TARGET_INFO_GPU VALUES (1,0,'NVIDIA H200',150000000000,132,9,0,64,32),(1,1,'other',1,1,1,1,1,1);"
+        "CREATE TABLE TARGET_INFO_SESSION_START_TIME (utcEpochNs, utcTime, localTime);"
+        "INSERT INTO TARGET_INFO_SESSION_START_TIME VALUES (1763851018220901611,'','');");
     struct gw_trace *t = nb_read(&b);
     assert_non_null(t);
     assert_string_equal(t->facts.profiler, "Nsight Systems 2025.5.1");
@@ -89,10 +95,12 @@ static void export_of_2021(void **state)
     struct nb b;
     nb_open(&b, "old.sqlite");
     nb_sql(&b, NB_STRINGS NB_KERNEL_2021 NB_RUNTIME
-           "CREATE TABLE EXPORT_META_DATA (name TEXT, value TEXT); INSERT INTO EXPORT_META_DATA VALUES ('PRODUCT_VERSION','2021.1.3.14');"
+           "CREATE TABLE EXPORT_META_DATA (name TEXT, value TEXT); INSERT INTO EXPORT_META_DATA VALUES "
+           "('PRODUCT_VERSION','2021.1.3.14');"
            "INSERT INTO StringIds VALUES (1,'cudaLaunchKernel_v7000'),(2,'k(int)'),(3,'k');"
            "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (200,300,0,1,7,5,2,3,0,0,16,2,1,1,64,1,1,0,0);"
-           "CREATE TABLE CUPTI_ACTIVITY_KIND_MEMCPY (start INT,end INT,deviceId INT,contextId INT,streamId INT,correlationId INT,"
+           "CREATE TABLE CUPTI_ACTIVITY_KIND_MEMCPY (start INT,end INT,deviceId INT,contextId INT,streamId "
+           "INT,correlationId INT,"
            " bytes INT,copyKind INT,srcKind INT,dstKind INT);"
            "INSERT INTO CUPTI_ACTIVITY_KIND_MEMCPY VALUES (400,500,0,1,7,6,100,1,0,2),(600,700,0,1,7,7,100,2,2,1),"
            "(710,720,0,1,7,8,100,8,2,4),(730,740,0,1,7,9,100,11,4,4);"
@@ -107,7 +115,8 @@ static void export_of_2021(void **state)
     assert_int_not_equal(k->link, GW_NONE);
     assert_int_equal(nb_event(t, GW_KIND_COPY, 0)->sub, gw_copy_sub(GW_MEM_PAGEABLE, GW_MEM_DEVICE));
     assert_int_equal(nb_event(t, GW_KIND_COPY, 1)->sub, gw_copy_sub(GW_MEM_DEVICE, GW_MEM_PINNED));
-    assert_int_equal(nb_event(t, GW_KIND_COPY, 2)->sub, gw_copy_sub(GW_MEM_DEVICE, GW_MEM_DEVICE)); /* 4 meant "unknown" */
+    assert_int_equal(nb_event(t, GW_KIND_COPY, 2)->sub,
+                     gw_copy_sub(GW_MEM_DEVICE, GW_MEM_DEVICE)); /* 4 meant "unknown" */
     assert_int_equal(nb_event(t, GW_KIND_COPY, 3)->sub, gw_copy_sub(GW_MEM_MANAGED, GW_MEM_MANAGED));
     const struct gw_device *d = t->devices.data;
     assert_string_equal(gw_trace_text(t, d->name), "Tesla V100");
@@ -126,7 +135,8 @@ static void enum_tables(void **state)
     nb_open(&b, "enum.sqlite");
     nb_sql(&b, NB_STRINGS NB_MEMCPY_2025 NB_NVTX
            "CREATE TABLE ENUM_CUDA_MEM_KIND (id INTEGER PRIMARY KEY, name TEXT, label TEXT);"
-           "INSERT INTO ENUM_CUDA_MEM_KIND VALUES (0,'X_UNKNOWN',''),(1,'X_PAGEABLE',''),(2,'X_PINNED',''),(3,'X_DEVICE',''),"
+           "INSERT INTO ENUM_CUDA_MEM_KIND VALUES "
+           "(0,'X_UNKNOWN',''),(1,'X_PAGEABLE',''),(2,'X_PINNED',''),(3,'X_DEVICE',''),"
            "(6,'X_DEVICE_STATIC',''),(7,'X_MANAGED_STATIC','');"
            "CREATE TABLE ENUM_NSYS_EVENT_TYPE (id INTEGER PRIMARY KEY, name TEXT, label TEXT);"
            "INSERT INTO ENUM_NSYS_EVENT_TYPE VALUES (1059,'NvtxPushPopRange','');"
@@ -137,7 +147,8 @@ static void enum_tables(void **state)
     struct gw_trace *t = nb_read(&b);
     assert_non_null(t);
     assert_int_equal(nb_event(t, GW_KIND_COPY, 0)->sub, gw_copy_sub(GW_MEM_PAGEABLE, GW_MEM_DEVICE));
-    assert_int_equal(nb_event(t, GW_KIND_COPY, 1)->sub, gw_copy_sub(GW_MEM_HOST, GW_MEM_DEVICE)); /* a host end, of unknown sort */
+    assert_int_equal(nb_event(t, GW_KIND_COPY, 1)->sub,
+                     gw_copy_sub(GW_MEM_HOST, GW_MEM_DEVICE)); /* a host end, of unknown sort */
     assert_int_equal(nb_count(t, GW_KIND_ANNOT), 1);
     gw_trace_destroy(t);
     nb_close(&b);
@@ -151,8 +162,10 @@ static void no_gpu_work(void **state)
     nb_open(&b, "nogpu.sqlite");
     nb_sql(&b, NB_META NB_STRINGS NB_RUNTIME
            "INSERT INTO StringIds VALUES (1,'cudaMalloc_v3020'),(2,'cudaGraphLaunch_v10000');"
-           "INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (100,150,0," NB_TID ",5,1,0,0),(200,250,0," NB_TID ",6,2,0,0);"
-           "CREATE TABLE CUPTI_ACTIVITY_KIND_SYNCHRONIZATION (start,end,deviceId,contextId,streamId,correlationId,globalPid,syncType,eventId);"
+           "INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (100,150,0," NB_TID ",5,1,0,0),(200,250,0," NB_TID
+           ",6,2,0,0);"
+           "CREATE TABLE CUPTI_ACTIVITY_KIND_SYNCHRONIZATION "
+           "(start,end,deviceId,contextId,streamId,correlationId,globalPid,syncType,eventId);"
            "INSERT INTO CUPTI_ACTIVITY_KIND_SYNCHRONIZATION VALUES (1,2,0,1,7,3," NB_PID ",3,4294967295);");
     struct gw_trace *t = nb_read(&b);
     assert_non_null(t);
@@ -180,7 +193,8 @@ static void ranks_with_device_zero(void **state)
     nb_sql(&b, rows);
     nb_sql(&b, "CREATE TABLE TARGET_INFO_CUDA_DEVICE (gpuId,cudaId,pid,uuid,numMultiprocessors);"
                "INSERT INTO TARGET_INFO_CUDA_DEVICE VALUES (2,0,10,'',66),(5,0,11,'',66);"
-               "CREATE TABLE TARGET_INFO_GPU (id,name,smCount); INSERT INTO TARGET_INFO_GPU VALUES (2,'two',132),(5,'five',132);");
+               "CREATE TABLE TARGET_INFO_GPU (id,name,smCount); INSERT INTO TARGET_INFO_GPU VALUES "
+               "(2,'two',132),(5,'five',132);");
     struct gw_trace *t = nb_read(&b);
     assert_non_null(t);
     const struct gw_device *d = t->devices.data;
@@ -218,7 +232,8 @@ static void nested_driver_calls(void **state)
            "INSERT INTO StringIds VALUES (1,'cudaLaunchKernel_v7000'),(2,'cuLaunchKernel'),(3,'k');"
            "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (500,600,0,1,0,7,5," NB_PID ",3,3,0,0,0,0,1,1,1,1,1,1,NULL),"
            "(700,800,0,1,0,7,6," NB_PID ",3,3,0,0,0,0,1,1,1,1,1,1,NULL);"
-           "INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (100,200,0," NB_TID ",5,1,0,0),(110,190,1," NB_TID ",5,2,0,0),"
+           "INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (100,200,0," NB_TID ",5,1,0,0),(110,190,1," NB_TID
+           ",5,2,0,0),"
            "(310,390,1," NB_TID ",6,2,0,0),(300,400,0," NB_TID ",6,1,0,0),(410,420,1," NB_TID ",7,2,0,0);");
     struct gw_trace *t = nb_read(&b);
     assert_non_null(t);
@@ -250,7 +265,8 @@ static void ranges(void **state)
            "INSERT INTO StringIds VALUES (1,'registered'),(2,'aten::add, op_id = 5');"
            "INSERT INTO NVTX_EVENTS (start,end,eventType,text,globalTid,textId,domainId) VALUES "
            "(0,NULL,75,'CUBLAS'," NB_TID ",NULL,3),"
-           "(100,200,59,'aten::mm, seq = 12, op_id = 34, sizes = [[2, 3], [3, 4]], input_op_ids = [(1,0)]'," NB_TID ",NULL,0),"
+           "(100,200,59,'aten::mm, seq = 12, op_id = 34, sizes = [[2, 3], [3, 4]], input_op_ids = [(1,0)]'," NB_TID
+           ",NULL,0),"
            "(110,120,59,NULL," NB_TID ",2,0),"
            "(130,140,59,'FSDP::pre_forward (layer.1), op_id = 7'," NB_TID ",NULL,0),"
            "(150,160,59,NULL," NB_TID ",1,0),"
@@ -279,7 +295,8 @@ static void ranges(void **state)
     nb_close(&b);
 }
 
-/* The kind of a wait follows from which ids apply, since syncType was renumbered; the awaited stream from the record. */
+/* The kind of a wait follows from which ids apply, since syncType was renumbered; the awaited stream from the record.
+ */
 static void waits(void **state)
 {
     (void)state;
@@ -288,9 +305,12 @@ static void waits(void **state)
     nb_sql(&b, NB_STRINGS NB_KERNEL_2025
            "INSERT INTO StringIds VALUES (3,'k');"
            "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (500,600,1,2,0,7,5," NB_PID ",3,3,0,0,0,0,1,1,1,1,1,1,NULL);"
-           "CREATE TABLE CUPTI_ACTIVITY_KIND_CUDA_EVENT (deviceId,contextId,streamId,correlationId,globalPid,eventId,eventSyncId);"
-           "INSERT INTO CUPTI_ACTIVITY_KIND_CUDA_EVENT VALUES (0,2,13,20," NB_PID ",1,0),(0,2,14,30," NB_PID ",1,0),(0,2,15,40," NB_PID ",1,0);"
-           "CREATE TABLE CUPTI_ACTIVITY_KIND_SYNCHRONIZATION (start,end,deviceId,contextId,streamId,correlationId,globalPid,syncType,eventId,eventSyncId);"
+           "CREATE TABLE CUPTI_ACTIVITY_KIND_CUDA_EVENT "
+           "(deviceId,contextId,streamId,correlationId,globalPid,eventId,eventSyncId);"
+           "INSERT INTO CUPTI_ACTIVITY_KIND_CUDA_EVENT VALUES (0,2,13,20," NB_PID ",1,0),(0,2,14,30," NB_PID
+           ",1,0),(0,2,15,40," NB_PID ",1,0);"
+           "CREATE TABLE CUPTI_ACTIVITY_KIND_SYNCHRONIZATION "
+           "(start,end,deviceId,contextId,streamId,correlationId,globalPid,syncType,eventId,eventSyncId);"
            "INSERT INTO CUPTI_ACTIVITY_KIND_SYNCHRONIZATION VALUES "
            "(10,20,0,2,7,35," NB_PID ",1,1,0),(30,40,0,2,7,50," NB_PID ",2,4294967295,0),"
            "(50,60,0,2,4294967295,51," NB_PID ",0,4294967295,0),(70,80,0,2,4294967295,52," NB_PID ",1,1,0);");
@@ -298,7 +318,7 @@ static void waits(void **state)
     assert_non_null(t);
     const struct gw_event *w = nb_event(t, GW_KIND_GPU_SYNC, 0);
     assert_string_equal(nb_name(t, w), "Stream Wait Event");
-    assert_int_equal(w->arg0, 14); /* recorded there last before the wait */
+    assert_int_equal(w->arg0, 14);                          /* recorded there last before the wait */
     assert_int_equal(gw_trace_lane(t, w->lane)->device, 1); /* the row says 0: the stream's work says 1 */
     assert_int_equal(gw_trace_lane(t, w->lane)->stream, 7);
     assert_string_equal(nb_name(t, nb_event(t, GW_KIND_GPU_SYNC, 1)), "Stream Sync");
@@ -330,8 +350,10 @@ static void counters(void **state)
            "CREATE TABLE GPU_METRICS (rawTimestamp,timestamp,typeId,metricId,value);"
            "INSERT INTO GPU_METRICS VALUES (0,1000,72057594037927937,1,37),(0,1000,72057594037927937,2,0),"
            "(0,1100,72057594037927937,1,0.5),(0,1100,72057594037927937,99,5);"
-           "CREATE TABLE CUDA_GPU_MEMORY_USAGE_EVENTS (start,globalPid,deviceId,contextId,bytes,memKind,memoryOperationType);"
-           "INSERT INTO CUDA_GPU_MEMORY_USAGE_EVENTS VALUES (1,1,0,1,1000,2,0),(2,1,0,1,50,1,0),(3,1,0,1,500,2,0),(4,1,0,1,1000,2,1);");
+           "CREATE TABLE CUDA_GPU_MEMORY_USAGE_EVENTS "
+           "(start,globalPid,deviceId,contextId,bytes,memKind,memoryOperationType);"
+           "INSERT INTO CUDA_GPU_MEMORY_USAGE_EVENTS VALUES "
+           "(1,1,0,1,1000,2,0),(2,1,0,1,50,1,0),(3,1,0,1,500,2,0),(4,1,0,1,1000,2,1);");
     struct gw_trace *t = nb_read(&b);
     assert_non_null(t);
     const struct gw_event *c = nb_event(t, GW_KIND_COUNTER, 0);
@@ -361,7 +383,8 @@ static void secrets_are_not_read(void **state)
            "INSERT INTO TARGET_INFO_SYSTEM_ENV VALUES (1,'x','TOKEN',1,'hunter2');"
            "CREATE TABLE META_DATA_CAPTURE (name,value); INSERT INTO META_DATA_CAPTURE VALUES ('ENV','TOKEN=hunter2');"
            "CREATE TABLE ProcessStreams (globalPid,filenameId,contentId); INSERT INTO ProcessStreams VALUES (1,2,2);"
-           "CREATE TABLE ANALYSIS_FILE (id,filename,contentId,globalPid); INSERT INTO ANALYSIS_FILE VALUES (1,'hunter2',2,1);");
+           "CREATE TABLE ANALYSIS_FILE (id,filename,contentId,globalPid); INSERT INTO ANALYSIS_FILE VALUES "
+           "(1,'hunter2',2,1);");
     struct gw_trace *t = nb_read(&b);
     assert_non_null(t);
     for (uint32_t i = 0; i <= gw_intern_count(t->names); i++)
@@ -375,11 +398,12 @@ static void odd_rows(void **state)
     (void)state;
     struct nb b;
     nb_open(&b, "odd #1?.sqlite"); /* a name that would mean something in a URI */
-    nb_sql(&b, "CREATE TABLE StringIds (id INTEGER, value TEXT);" /* ids that are not row numbers */
-               "INSERT INTO StringIds VALUES (9000000000,'far');"
-               "CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start INTEGER, end INTEGER, deviceId INTEGER, demangledName TEXT);"
-               "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (100,200,0,'text instead of an id'),(300,250,0,9000000000),"
-               "(400,500,0,77),(NULL,600,0,1),(9223372036854775807,1,0,1),(700,0,0,1);");
+    nb_sql(&b,
+           "CREATE TABLE StringIds (id INTEGER, value TEXT);" /* ids that are not row numbers */
+           "INSERT INTO StringIds VALUES (9000000000,'far');"
+           "CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start INTEGER, end INTEGER, deviceId INTEGER, demangledName TEXT);"
+           "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (100,200,0,'text instead of an id'),(300,250,0,9000000000),"
+           "(400,500,0,77),(NULL,600,0,1),(9223372036854775807,1,0,1),(700,0,0,1);");
     struct gw_trace *t = nb_read(&b);
     assert_non_null(t);
     assert_int_equal(nb_count(t, GW_KIND_KERNEL), 3);
@@ -414,15 +438,17 @@ static void warnings_of_nsys(void **state)
     nb_close(&b);
 }
 
-static const char many_rows[] =
-    NB_STRINGS NB_KERNEL_2025 NB_RUNTIME NB_NVTX
+static const char many_rows[] = NB_STRINGS NB_KERNEL_2025 NB_RUNTIME NB_NVTX
     "INSERT INTO StringIds VALUES (1,'cudaLaunchKernel_v7000'),(2,'read');"
-    "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM n WHERE i<60) INSERT INTO StringIds SELECT i+10,'kernel '||i FROM n;"
+    "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM n WHERE i<60) INSERT INTO StringIds SELECT "
+    "i+10,'kernel '||i FROM n;"
     "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM n WHERE i<70000) INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL"
     " SELECT i*1000+500,i*1000+900,0,1,0,7+i%3,i," NB_PID ",11+i%60,1,0,0,0,0,i,1,1,128,1,1,NULL FROM n;"
-    "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM n WHERE i<70000) INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME"
+    "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM n WHERE i<70000) INSERT INTO "
+    "CUPTI_ACTIVITY_KIND_RUNTIME"
     " SELECT i*1000,i*1000+300,0," NB_TID "+i%5,i,1,0,0 FROM n;"
-    "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM n WHERE i<70000) INSERT INTO NVTX_EVENTS (start,end,eventType,text,globalTid,domainId)"
+    "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM n WHERE i<70000) INSERT INTO NVTX_EVENTS "
+    "(start,end,eventType,text,globalTid,domainId)"
     " SELECT i*1000-100,i*1000+400,59,'aten::op'||(i%7)||', op_id = '||i," NB_TID "+i%5,0 FROM n;"
     "CREATE TABLE OSRT_API (start,end,eventClass,globalTid,nameId,returnValue,nestingLevel,callchainId);"
     "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM n WHERE i<70000) INSERT INTO OSRT_API"
@@ -518,11 +544,21 @@ static void progress_and_stop(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(full_export),          cmocka_unit_test(export_of_2021),     cmocka_unit_test(enum_tables),
-        cmocka_unit_test(no_gpu_work),          cmocka_unit_test(ranks_with_device_zero), cmocka_unit_test(nested_driver_calls),
-        cmocka_unit_test(ranges),               cmocka_unit_test(waits),              cmocka_unit_test(counters),
-        cmocka_unit_test(secrets_are_not_read), cmocka_unit_test(odd_rows),           cmocka_unit_test(warnings_of_nsys),
-        cmocka_unit_test(threads_agree),        cmocka_unit_test(memory_cap),         cmocka_unit_test(progress_and_stop),
+        cmocka_unit_test(full_export),
+        cmocka_unit_test(export_of_2021),
+        cmocka_unit_test(enum_tables),
+        cmocka_unit_test(no_gpu_work),
+        cmocka_unit_test(ranks_with_device_zero),
+        cmocka_unit_test(nested_driver_calls),
+        cmocka_unit_test(ranges),
+        cmocka_unit_test(waits),
+        cmocka_unit_test(counters),
+        cmocka_unit_test(secrets_are_not_read),
+        cmocka_unit_test(odd_rows),
+        cmocka_unit_test(warnings_of_nsys),
+        cmocka_unit_test(threads_agree),
+        cmocka_unit_test(memory_cap),
+        cmocka_unit_test(progress_and_stop),
     };
     return cmocka_run_group_tests_name("nsys", tests, NULL, NULL);
 }

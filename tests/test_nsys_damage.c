@@ -12,8 +12,8 @@
 
 #include "nsys_build.h"
 
-static const char rows[] =
-    NB_STRINGS NB_KERNEL_2025 "INSERT INTO StringIds VALUES (1,'k');"
+static const char rows[] = NB_STRINGS NB_KERNEL_2025
+    "INSERT INTO StringIds VALUES (1,'k');"
     "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM n WHERE i<40000) INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL"
     " SELECT i*1000+500,i*1000+900,0,1,0,7,i," NB_PID ",1,1,0,0,0,0,1,1,1,128,1,1,NULL FROM n;";
 
@@ -86,7 +86,8 @@ static void flipped_bytes(void **state)
     (void)state;
     struct nb b;
     nb_open(&b, "flip.sqlite");
-    nb_sql(&b, NB_META NB_STRINGS NB_KERNEL_2025 NB_RUNTIME "INSERT INTO StringIds VALUES (1,'k');"
+    nb_sql(&b,
+           "PRAGMA page_size=512;" NB_META NB_STRINGS NB_KERNEL_2025 NB_RUNTIME "INSERT INTO StringIds VALUES (1,'k');"
            "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (1,2,0,1,0,7,1," NB_PID ",1,1,0,0,0,0,1,1,1,1,1,1,NULL);"
            "INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (0,1,0," NB_TID ",1,1,0,0);");
     sqlite3_close(b.db);
@@ -124,7 +125,9 @@ static void log_beside(void **state)
     (void)state;
     struct nb b;
     nb_open(&b, "w.sqlite");
-    nb_sql(&b, "PRAGMA journal_mode=WAL; PRAGMA wal_autocheckpoint=0;" NB_STRINGS NB_KERNEL_2025 "INSERT INTO StringIds VALUES (1,'k');"
+    nb_sql(&b,
+           "PRAGMA journal_mode=WAL; PRAGMA wal_autocheckpoint=0;" NB_STRINGS NB_KERNEL_2025
+           "INSERT INTO StringIds VALUES (1,'k');"
            "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (1,2,0,1,0,7,1," NB_PID ",1,1,0,0,0,0,1,1,1,1,1,1,NULL);");
     assert_int_equal(chdir(b.dir), 0); /* as a crash leaves it: the file and its log, and no index of the log */
     assert_int_equal(system("cp w.sqlite copy.sqlite && cp w.sqlite-wal copy.sqlite-wal"), 0);
@@ -154,8 +157,10 @@ static void unfinished_export(void **state)
     nb_open(&b, "busy.sqlite");
     nb_sql(&b, rows);
     assert_int_equal(sqlite3_open(b.path, &writer), SQLITE_OK);
-    assert_int_equal(sqlite3_exec(writer, "PRAGMA cache_size=1; BEGIN EXCLUSIVE; UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET streamId=8;",
-                                  NULL, NULL, NULL), SQLITE_OK);
+    assert_int_equal(
+        sqlite3_exec(writer, "PRAGMA cache_size=1; BEGIN EXCLUSIVE; UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET streamId=8;",
+                     NULL, NULL, NULL),
+        SQLITE_OK);
     struct gw_trace *t = nb_read(&b);
     assert_non_null(t);
     assert_int_equal(nb_count(t, GW_KIND_KERNEL), 40000);
@@ -171,7 +176,8 @@ static void code_in_the_schema(void **state)
     (void)state;
     struct nb b;
     nb_open(&b, "view.sqlite");
-    nb_sql(&b, NB_STRINGS NB_RUNTIME "INSERT INTO StringIds VALUES (1,'cudaMalloc');"
+    nb_sql(&b, NB_STRINGS NB_RUNTIME
+           "INSERT INTO StringIds VALUES (1,'cudaMalloc');"
            "INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (100,150,0," NB_TID ",5,1,0,0);"
            "CREATE VIEW CUPTI_ACTIVITY_KIND_KERNEL AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM n)"
            " SELECT i AS start, i+1 AS end, 0 AS deviceId FROM n;");
@@ -190,8 +196,9 @@ static void unknown_schema(void **state)
     struct nb b;
     nb_open(&b, "new.sqlite");
     nb_sql(&b, NB_STRINGS NB_RUNTIME "INSERT INTO StringIds VALUES (1,'cudaMalloc');"
-           "INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (100,150,0," NB_TID ",5,1,0,0);"
-           "CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (begin, duration, device); INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (1,2,0);");
+                                     "INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (100,150,0," NB_TID ",5,1,0,0);"
+                                     "CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (begin, duration, device); INSERT INTO "
+                                     "CUPTI_ACTIVITY_KIND_KERNEL VALUES (1,2,0);");
     struct gw_trace *t = nb_read(&b);
     assert_non_null(t);
     assert_int_equal(t->loss[GW_LOSS_UNKNOWN_RECORD].count, 1);
@@ -217,8 +224,8 @@ static void foreign_databases(void **state)
 {
     (void)state;
     check_refusal("f.sqlite", "CREATE TABLE places (url)", GW_EFORMAT, "not one of Nsight Systems", "nsys export");
-    check_refusal("n.sqlite", "CREATE TABLE StringTable (x); CREATE TABLE CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL (x)", GW_EFORMAT,
-                  "nvprof", "nsys profile");
+    check_refusal("n.sqlite", "CREATE TABLE StringTable (x); CREATE TABLE CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL (x)",
+                  GW_EFORMAT, "nvprof", "nsys profile");
     check_refusal("r.db", "CREATE TABLE rocpd_string (x)", GW_EFORMAT, "ROCm", "torch.profiler");
     check_refusal("e.sqlite", NB_META NB_STRINGS, GW_ENODATA, "no GPU work", "nsys profile -t cuda,nvtx,osrt");
     check_refusal("z.sqlite", "PRAGMA user_version=1", GW_EFORMAT, "not one of Nsight Systems", "nsys export");
@@ -274,10 +281,11 @@ static void sniffing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(garbage_in_the_middle), cmocka_unit_test(cut_file),          cmocka_unit_test(flipped_bytes),
-        cmocka_unit_test(log_beside),            cmocka_unit_test(unfinished_export), cmocka_unit_test(code_in_the_schema),
-        cmocka_unit_test(unknown_schema),        cmocka_unit_test(foreign_databases), cmocka_unit_test(other_files),
-        cmocka_unit_test(sniffing),
+        cmocka_unit_test(garbage_in_the_middle), cmocka_unit_test(cut_file),
+        cmocka_unit_test(flipped_bytes),         cmocka_unit_test(log_beside),
+        cmocka_unit_test(unfinished_export),     cmocka_unit_test(code_in_the_schema),
+        cmocka_unit_test(unknown_schema),        cmocka_unit_test(foreign_databases),
+        cmocka_unit_test(other_files),           cmocka_unit_test(sniffing),
     };
     return cmocka_run_group_tests_name("nsys_damage", tests, NULL, NULL);
 }

@@ -9,10 +9,7 @@
 #include "base/gw_i18n.h"
 #include "import/gw_stream.h"
 
-int ncu_is(struct ncu_str a, const char *b)
-{
-    return a.len == strlen(b) && !memcmp(a.s, b, a.len);
-}
+int ncu_is(struct ncu_str a, const char *b) { return a.len == strlen(b) && !memcmp(a.s, b, a.len); }
 
 struct ncu_str ncu_trim(struct ncu_str a)
 {
@@ -118,7 +115,8 @@ int ncu_end(struct ncu *x)
 }
 
 /* Pipes have a metric for each way to count and each generation of GPUs:
- * sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_elapsed, sm__inst_executed_pipe_tensor_op_hmma.avg.pct_of_... */
+ * sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_elapsed, sm__inst_executed_pipe_tensor_op_hmma.avg.pct_of_...
+ */
 static int pipe_metric(struct ncu_str m)
 {
     if (m.len < 20 || memcmp(m.s, "sm", 2) != 0 || !memmem(m.s, m.len, ".avg.pct_of_peak_sustained_", 27))
@@ -152,8 +150,8 @@ static double time_unit(struct ncu_str u)
     static const struct {
         const char *name;
         double ns;
-    } units[] = {{"", 1},        {"ns", 1},         {"nsecond", 1}, {"us", 1e3},   {"usecond", 1e3}, {"\xc2\xb5s", 1e3},
-                 {"ms", 1e6},    {"msecond", 1e6},  {"s", 1e9},     {"second", 1e9}};
+    } units[] = {{"", 1},     {"ns", 1},        {"nsecond", 1}, {"us", 1e3},    {"usecond", 1e3}, {"\xc2\xb5s", 1e3},
+                 {"ms", 1e6}, {"msecond", 1e6}, {"s", 1e9},     {"second", 1e9}};
     for (size_t i = 0; i < sizeof units / sizeof *units; i++)
         if (ncu_is(u, units[i].name))
             return units[i].ns;
@@ -256,7 +254,8 @@ static int nothing(struct ncu *x)
     if (x->launches)
         return gw_error_set(x->err, GW_ENODATA, x->path, -1, _("record with: ncu --set full -o report COMMAND"),
                             _("Nsight Compute output, but with none of the metrics that are used here"));
-    return gw_error_set(x->err, GW_ENODATA, x->path, -1, _("export it again: ncu --import REPORT.ncu-rep --csv --page raw"),
+    return gw_error_set(x->err, GW_ENODATA, x->path, -1,
+                        _("export it again: ncu --import REPORT.ncu-rep --csv --page raw"),
                         _("Nsight Compute output without a single kernel"));
 }
 
@@ -313,17 +312,15 @@ static int ncu_read(struct gw_trace *t, struct gw_stream *s, const char *path, c
 
 /* ------------------------------------------------------------------ sniffing */
 
-static int has(const char *s, size_t len, const char *what)
-{
-    return memmem(s, len, what, strlen(what)) != NULL;
-}
+static int has(const char *s, size_t len, const char *what) { return memmem(s, len, what, strlen(what)) != NULL; }
 
 static int ncu_sniff(const char *path, const unsigned char *head, size_t len)
 {
     struct ncu_lines l = {0};
     int sure = 0;
     (void)path;
-    if (len == 0 || head[0] == '{' || (head[0] == '[' && (len < 2 || !isdigit(head[1])))) /* JSON; text begins "[1433] app@host" */
+    if (len == 0 || head[0] == '{' ||
+        (head[0] == '[' && (len < 2 || !isdigit(head[1])))) /* JSON; text begins "[1433] app@host" */
         return 0;
     size_t take = len < 262144 ? len : 262144;
     if (ncu_lines_feed(&l, (const char *)head, take) == GW_OK) {

@@ -1,9 +1,9 @@
 /*
  * ncu.h - the importer of Nsight Compute output, for importers.c; and its inside, shared by ncu*.c.
  *
- * Reads what `ncu --csv` prints (pages raw and details, --print-summary too) and the plain text of the details page, from a
- * pipe or a file, also compressed, UTF-8 or UTF-16, with the decimal comma of some locales. The result is not events but
- * gw_trace.kernel_metrics: one row a kernel name (model/kernel_metrics.h).
+ * Reads what `ncu --csv` prints (pages raw and details, --print-summary too) and the plain text of the details page,
+ * from a pipe or a file, also compressed, UTF-8 or UTF-16, with the decimal comma of some locales. The result is not
+ * events but gw_trace.kernel_metrics: one row a kernel name (model/kernel_metrics.h).
  *
  *   ncu.c        sniff, read, numbers, launches      ncu_names.def  which metric means what
  *   ncu_lines.c  lines of any encoding               ncu_csv.c, ncu_text.c  the two shapes
@@ -21,10 +21,7 @@ struct ncu_str {
     const char *s;
     size_t len;
 };
-static inline struct ncu_str ncu_str(const char *s, size_t len)
-{
-    return (struct ncu_str){s, len};
-}
+static inline struct ncu_str ncu_str(const char *s, size_t len) { return (struct ncu_str){s, len}; }
 int ncu_is(struct ncu_str a, const char *b);
 struct ncu_str ncu_trim(struct ncu_str a);
 
@@ -32,7 +29,7 @@ struct ncu_str ncu_trim(struct ncu_str a);
 #define NCU_NAME_MAX 8192
 
 struct ncu_csv {
-    int shape; /* enum in ncu_csv.c */
+    int shape;                                                         /* enum in ncu_csv.c */
     int kernel, id, process, grid, block, name, unit, value, launches; /* columns, -1 = not there */
     int columns;
     struct ncu_str *field; /* of the current row */
@@ -57,15 +54,16 @@ struct ncu {
     struct gw_kernel_sample sample; /* the launch that is being put together */
     char name[NCU_NAME_MAX], key[NCU_NAME_MAX + 64];
     size_t name_len, key_len;
-    int open;          /* a launch has begun */
-    int voting;        /* first look at the head of the file: only learns how numbers are written */
-    int commas, points;/* votes for each as the decimal sign */
-    int denied;        /* ncu said that it may not read the counters */
+    int open;           /* a launch has begun */
+    int voting;         /* first look at the head of the file: only learns how numbers are written */
+    int commas, points; /* votes for each as the decimal sign */
+    int denied;         /* ncu said that it may not read the counters */
     uint64_t launches, metrics, rows;
 };
 
 /* ncu.c */
-void ncu_begin(struct ncu *x, struct ncu_str name, struct ncu_str key); /* ends the launch before, unless `key` is the same */
+void ncu_begin(struct ncu *x, struct ncu_str name,
+               struct ncu_str key); /* ends the launch before, unless `key` is the same */
 int ncu_end(struct ncu *x);
 int ncu_what(struct ncu_str metric); /* enum gw_km, NCU_DURATION, or -1 for a metric that is not used */
 void ncu_metric(struct ncu *x, int what, struct ncu_str metric, struct ncu_str unit, struct ncu_str value);
@@ -89,8 +87,8 @@ struct ncu_lines {
 };
 /* Adds bytes of the file; they are converted to UTF-8. 0 or GW_ENOMEM. */
 int ncu_lines_feed(struct ncu_lines *l, const char *data, size_t n);
-/* The next whole line, without its end, writable and followed by a NUL; NULL when there is none yet. `last`: what is left
- * counts as a line. Valid until the next feed. */
+/* The next whole line, without its end, writable and followed by a NUL; NULL when there is none yet. `last`: what is
+ * left counts as a line. Valid until the next feed. */
 char *ncu_lines_next(struct ncu_lines *l, int last, size_t *len);
 void ncu_lines_free(struct ncu_lines *l);
 

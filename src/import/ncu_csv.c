@@ -147,7 +147,8 @@ static void wide_row(struct ncu *x)
     begin(x);
     for (int i = 0; i < c->columns; i++)
         if (c->what[i] >= 0)
-            ncu_metric(x, c->what[i], ncu_str("", 0), ncu_str(c->units + i * 16, strlen(c->units + i * 16)), cell(c, i));
+            ncu_metric(x, c->what[i], ncu_str("", 0), ncu_str(c->units + i * 16, strlen(c->units + i * 16)),
+                       cell(c, i));
     ncu_end(x);
 }
 

@@ -53,9 +53,11 @@ static int refuse(const char *path, const unsigned char *head, size_t len, struc
         return gw_error_set(err, GW_EFORMAT, path, -1, _("export the report again"), _("the file is empty"));
     if (len > 3 && ((head[0] == 0x1f && head[1] == 0x8b) || !memcmp(head, "\x28\xb5\x2f\xfd", 4))) {
         snprintf(advice, sizeof advice, "unpack it first: %s -dk %s", head[0] == 0x1f ? "gzip" : "zstd", path);
-        return gw_error_set(err, GW_EFORMAT, path, -1, advice, _("a compressed SQLite database cannot be read in place"));
+        return gw_error_set(err, GW_EFORMAT, path, -1, advice,
+                            _("a compressed SQLite database cannot be read in place"));
     }
-    return gw_error_set(err, GW_EFORMAT, path, 0, _("export the report again: nsys export --type sqlite REPORT.nsys-rep"),
+    return gw_error_set(err, GW_EFORMAT, path, 0,
+                        _("export the report again: nsys export --type sqlite REPORT.nsys-rep"),
                         _("not an SQLite database"));
 }
 
@@ -73,7 +75,8 @@ static int has_prefix(const struct nsys *x, const char *prefix)
 static int check_tables(struct nsys *x)
 {
     if (nsys_has(x, "StringTable") && has_prefix(x, "CUPTI_ACTIVITY_KIND_"))
-        return gw_error_set(x->err, GW_EFORMAT, x->path, -1, _("record with nsys: nsys profile -t cuda,nvtx,osrt COMMAND"),
+        return gw_error_set(x->err, GW_EFORMAT, x->path, -1,
+                            _("record with nsys: nsys profile -t cuda,nvtx,osrt COMMAND"),
                             _("a database of nvprof, which ended in 2021"));
     if (has_prefix(x, "rocpd_"))
         return gw_error_set(x->err, GW_EFORMAT, x->path, -1, _("record with torch.profiler, or export a Chrome trace"),
@@ -123,7 +126,8 @@ static int read_open(struct nsys *x)
         return gw_error_set(x->err, damaged ? GW_EFORMAT : GW_ENODATA, x->path, -1,
                             damaged ? _("export the report again, or try: sqlite3 FILE .recover | sqlite3 NEW.sqlite")
                                     : _("record with: nsys profile -t cuda,nvtx,osrt COMMAND"),
-                            "%s", damaged ? _("too damaged to read") : _("no GPU work, API calls or ranges in this export"));
+                            "%s",
+                            damaged ? _("too damaged to read") : _("no GPU work, API calls or ranges in this export"));
     }
     nsys_info_after(x);
     return GW_OK;

@@ -39,9 +39,9 @@ void nsys_map_free(struct nsys_map *m);
 /* One row, taken out of SQLite: plain data, so that it can be read on one thread and understood on another. */
 struct nsys_row {
     int64_t v[NSYS_COLS];
-    uint32_t null;      /* bit i: column i is NULL, or this export has no such column */
-    uint32_t text_of;   /* 1 + the column that held text where a number was expected or text was asked for; 0 none */
-    const char *text;   /* not NUL-terminated */
+    uint32_t null;    /* bit i: column i is NULL, or this export has no such column */
+    uint32_t text_of; /* 1 + the column that held text where a number was expected or text was asked for; 0 none */
+    const char *text; /* not NUL-terminated */
     size_t text_len;
 };
 static inline int nsys_null(const struct nsys_row *r, int col) { return (int)(r->null >> col & 1); }
@@ -65,7 +65,8 @@ struct nsys_walker {
 struct nsys;
 struct nsys_table {
     const char *name;
-    const char *columns; /* separated by blanks; the first is the time at which a row starts; '*' = text, '#' = real, a|b = a, or else b */
+    const char *columns; /* separated by blanks; the first is the time at which a row starts; '*' = text, '#' = real,
+                            a|b = a, or else b */
     int need;            /* the first `need` columns must exist */
     int (*row)(struct nsys *x, const struct nsys_row *r); /* negative = stop reading altogether */
 };
@@ -82,24 +83,25 @@ struct nsys {
 
     sqlite3 *db;
     struct nsys_walker walker;
-    char *uri;               /* how to open the file once more, for a second thread */
+    char *uri; /* how to open the file once more, for a second thread */
     const char *vfs;
-    sqlite3_stmt *string;    /* StringIds by id, or NULL */
-    char (*tables)[64];      /* names of the ordinary tables of the file */
+    sqlite3_stmt *string; /* StringIds by id, or NULL */
+    char (*tables)[64];   /* names of the ordinary tables of the file */
     size_t table_count;
 
-    struct nsys_map names;     /* string id -> name id */
-    struct nsys_map api_names; /* string id -> name id of a call, without its ABI version */
-    struct nsys_map pids;      /* process key -> small number in order of first sight; the first is 0 */
-    struct nsys_map gpu_of;    /* (pid, CUDA device) -> GPU of the machine */
+    struct nsys_map names;                   /* string id -> name id */
+    struct nsys_map api_names;               /* string id -> name id of a call, without its ABI version */
+    struct nsys_map pids;                    /* process key -> small number in order of first sight; the first is 0 */
+    struct nsys_map gpu_of;                  /* (pid, CUDA device) -> GPU of the machine */
     struct nsys_map stream_dev, process_dev; /* (process number, stream), process number -> device of its work */
-    struct nsys_map owner;     /* (device, stream) -> number of the process that used it first */
-    struct nsys_map domains;   /* (process, NVTX domain) -> 1 when it belongs to a library */
-    struct nsys_map series_of; /* (type, metric) -> index into `series` */
+    struct nsys_map owner;                   /* (device, stream) -> number of the process that used it first */
+    struct nsys_map domains;                 /* (process, NVTX domain) -> 1 when it belongs to a library */
+    struct nsys_map series_of;               /* (type, metric) -> index into `series` */
+    struct nsys_map thread_of;               /* process and thread -> lane */
     uint32_t pid_count;
-    int pid_known;             /* every table of GPU work names its process */
-    int remap;                 /* processes number their devices each from 0: use the machine's numbers */
-    uint64_t last_key;         /* of the last GPU row's lane: work comes in runs */
+    int pid_known;     /* every table of GPU work names its process */
+    int remap;         /* processes number their devices each from 0: use the machine's numbers */
+    uint64_t last_key; /* of the last GPU row's lane: work comes in runs */
     uint32_t last_lane;
     unsigned char mem_kind[NSYS_MEM_KINDS]; /* the export's number -> enum gw_mem */
     uint32_t copy_name[16][8][8];           /* name ids, by copy kind and enum gw_mem of both ends */
@@ -107,25 +109,25 @@ struct nsys {
     int64_t nvtx_push_pop, nvtx_start_end, nvtxt_push_pop, nvtxt_start_end, nvtx_domain; /* NVTX_EVENTS.eventType */
 
     int records_sorted;
-    struct gw_array recent;  /* struct nsys_recent: the last calls of each thread, to drop nested driver calls */
-    struct gw_array open;    /* struct gw_event: ranges that were never closed */
-    struct gw_array records; /* struct nsys_record: event records, to tell which stream a wait waits for */
-    struct gw_array series;  /* struct nsys_series: GPU metrics */
-    int64_t metric_stride;   /* so many consecutive samples of a metric become their mean */
-    int64_t last_end;        /* latest end of any event */
+    struct gw_array recent;    /* struct nsys_recent: the last calls of each thread, to drop nested driver calls */
+    struct gw_array open;      /* struct gw_event: ranges that were never closed */
+    struct gw_array records;   /* struct nsys_record: event records, to tell which stream a wait waits for */
+    struct gw_array series;    /* struct nsys_series: GPU metrics */
+    int64_t metric_stride;     /* so many consecutive samples of a metric become their mean */
+    int64_t last_end;          /* latest end of any event */
     uint64_t rows, rows_total; /* rows seen, rows expected: progress */
     uint64_t gpu_rows, call_rows, range_rows, other_rows, graph_rows, graph_nodes, graph_calls;
     struct nsys_map recent_of; /* global thread id -> index into `recent` */
     struct nsys_map called;    /* calls of the runtime by correlation id; only when driver calls have their own table */
     int driver_table;
 
-    int64_t from, to;        /* keep only events that start in [from, to); from == NSYS_ALL: everything */
-    int64_t osrt_min;        /* shortest OS call that is kept, ns */
-    uint64_t left_out;       /* events that were not kept for lack of memory */
+    int64_t from, to;  /* keep only events that start in [from, to); from == NSYS_ALL: everything */
+    int64_t osrt_min;  /* shortest OS call that is kept, ns */
+    uint64_t left_out; /* events that were not kept for lack of memory */
 };
 
 /* nsys_db.c */
-int nsys_open(struct nsys *x); /* 0, or a negative code with x->err filled */
+int nsys_open(struct nsys *x);                                         /* 0, or a negative code with x->err filled */
 sqlite3 *nsys_open_again(const struct nsys *x, struct nsys_walker *w); /* a second connection, or NULL */
 void nsys_close(struct nsys *x);
 int nsys_has(const struct nsys *x, const char *table);
@@ -140,7 +142,8 @@ uint32_t nsys_name(struct nsys *x, const struct nsys_row *r, int col);
 int nsys_walker(sqlite3 *db, struct nsys_walker *w); /* once for each connection: rows of its tables go to `w` */
 /* Walks a table in the order of the file. 0 (also when the table is not there), or GW_EINTR / GW_ENOMEM: stop. */
 int nsys_scan(struct nsys *x, const struct nsys_table *tab);
-void nsys_extent(struct nsys *x, const char *table, int64_t *first, int64_t *last); /* row numbers; last < first: none */
+/* The table's row numbers; last < first when there are none. */
+void nsys_extent(struct nsys *x, const char *table, int64_t *first, int64_t *last);
 /* Adds an event whose times the row gave. 0, or GW_ENOMEM. Drops and counts what makes no sense. */
 int nsys_add(struct nsys *x, struct gw_event *e);
 

@@ -111,10 +111,7 @@ static sqlite3 *open_db(const char *uri, const char *vfs, struct nsys_walker *w)
     return db;
 }
 
-sqlite3 *nsys_open_again(const struct nsys *x, struct nsys_walker *w)
-{
-    return open_db(x->uri, x->vfs, w);
-}
+sqlite3 *nsys_open_again(const struct nsys *x, struct nsys_walker *w) { return open_db(x->uri, x->vfs, w); }
 
 sqlite3_stmt *nsys_prepare(sqlite3 *db, const char *sql)
 {
@@ -197,8 +194,8 @@ void nsys_close(struct nsys *x)
     sqlite3_close(x->db);
     free(x->uri);
     free(x->tables);
-    struct nsys_map *maps[] = {&x->names, &x->api_names, &x->pids, &x->gpu_of, &x->stream_dev, &x->process_dev, &x->owner, &x->domains,
-                               &x->series_of, &x->recent_of, &x->called};
+    struct nsys_map *maps[] = {&x->names, &x->api_names, &x->pids,      &x->gpu_of,    &x->stream_dev, &x->process_dev,
+                               &x->owner, &x->domains,   &x->series_of, &x->recent_of, &x->thread_of,  &x->called};
     for (size_t i = 0; i < sizeof maps / sizeof *maps; i++)
         nsys_map_free(maps[i]);
     struct gw_array *arrays[] = {&x->recent, &x->open, &x->records, &x->series};

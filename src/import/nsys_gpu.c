@@ -95,12 +95,18 @@ static const struct {
     const char *name;
     unsigned char src, dst; /* enum gw_mem, when the row does not say */
 } copies[] = {
-    {"Memcpy", GW_MEM_UNKNOWN, GW_MEM_UNKNOWN},    {"Memcpy HtoD", GW_MEM_HOST, GW_MEM_DEVICE},
-    {"Memcpy DtoH", GW_MEM_DEVICE, GW_MEM_HOST},   {"Memcpy HtoA", GW_MEM_HOST, GW_MEM_ARRAY},
-    {"Memcpy AtoH", GW_MEM_ARRAY, GW_MEM_HOST},    {"Memcpy AtoA", GW_MEM_ARRAY, GW_MEM_ARRAY},
-    {"Memcpy AtoD", GW_MEM_ARRAY, GW_MEM_DEVICE},  {"Memcpy DtoA", GW_MEM_DEVICE, GW_MEM_ARRAY},
-    {"Memcpy DtoD", GW_MEM_DEVICE, GW_MEM_DEVICE}, {"Memcpy HtoH", GW_MEM_HOST, GW_MEM_HOST},
-    {"Memcpy PtoP", GW_MEM_DEVICE, GW_MEM_DEVICE}, {"Unified memory HtoD", GW_MEM_MANAGED, GW_MEM_MANAGED},
+    {"Memcpy", GW_MEM_UNKNOWN, GW_MEM_UNKNOWN},
+    {"Memcpy HtoD", GW_MEM_HOST, GW_MEM_DEVICE},
+    {"Memcpy DtoH", GW_MEM_DEVICE, GW_MEM_HOST},
+    {"Memcpy HtoA", GW_MEM_HOST, GW_MEM_ARRAY},
+    {"Memcpy AtoH", GW_MEM_ARRAY, GW_MEM_HOST},
+    {"Memcpy AtoA", GW_MEM_ARRAY, GW_MEM_ARRAY},
+    {"Memcpy AtoD", GW_MEM_ARRAY, GW_MEM_DEVICE},
+    {"Memcpy DtoA", GW_MEM_DEVICE, GW_MEM_ARRAY},
+    {"Memcpy DtoD", GW_MEM_DEVICE, GW_MEM_DEVICE},
+    {"Memcpy HtoH", GW_MEM_HOST, GW_MEM_HOST},
+    {"Memcpy PtoP", GW_MEM_DEVICE, GW_MEM_DEVICE},
+    {"Unified memory HtoD", GW_MEM_MANAGED, GW_MEM_MANAGED},
     {"Unified memory DtoH", GW_MEM_MANAGED, GW_MEM_MANAGED},
     {"Unified memory DtoD", GW_MEM_MANAGED, GW_MEM_MANAGED},
 };
@@ -255,11 +261,14 @@ static int sync_row(struct nsys *x, const struct nsys_row *r)
     if (!x->records_sorted && x->records.len)
         qsort(x->records.data, x->records.len, sizeof(struct nsys_record), by_event);
     x->records_sorted = 1;
-    const char *name = has_stream ? has_event ? "Stream Wait Event" : "Stream Sync" : has_event ? "Event Sync" : "Context Sync";
+    const char *name = has_stream  ? has_event ? "Stream Wait Event" : "Stream Sync"
+                       : has_event ? "Event Sync"
+                                   : "Context Sync";
     e.name = gw_trace_name(x->t, name, strlen(name));
     if (has_event) {
         int tied = !nsys_null(r, Y_SYNC) && r->v[Y_SYNC];
-        uint64_t event = (uint64_t)process << 40 | (uint64_t)tied << 63 | (uint32_t)(tied ? r->v[Y_SYNC] : r->v[Y_EVENT]);
+        uint64_t event =
+            (uint64_t)process << 40 | (uint64_t)tied << 63 | (uint32_t)(tied ? r->v[Y_SYNC] : r->v[Y_EVENT]);
         int64_t stream = awaited(x, event, r->v[CORR]);
         if (stream >= 0) {
             e.arg0 = (uint64_t)stream;

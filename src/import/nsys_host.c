@@ -146,9 +146,10 @@ static int driver_row(struct nsys *x, const struct nsys_row *r)
 /* NVTX domains of libraries: their ranges are calls into the library and never name a phase or a step of the job. */
 static int is_library(const char *domain)
 {
-    static const char *const libraries[] = {"nccl",   "cublas", "cublaslt", "cudnn",   "cusparse", "cusolver", "cufft",
-                                            "curand", "cutensor", "cccl",   "cub",     "thrust",   "libcudf",  "librmm",
-                                            "tensorrt", "ucx",  "ucp",      "mpi",     "nvshmem",  "nvtiff",   "nvjpeg"};
+    static const char *const libraries[] = {"nccl",    "cublas", "cublaslt", "cudnn", "cusparse", "cusolver",
+                                            "cufft",   "curand", "cutensor", "cccl",  "cub",      "thrust",
+                                            "libcudf", "librmm", "tensorrt", "ucx",   "ucp",      "mpi",
+                                            "nvshmem", "nvtiff", "nvjpeg"};
     for (size_t i = 0; i < sizeof libraries / sizeof *libraries; i++)
         if (!strcasecmp(domain, libraries[i]))
             return 1;
@@ -236,7 +237,8 @@ static int range_row(struct nsys *x, const struct nsys_row *r)
     uint64_t domain = ((uint64_t)r->v[R_TID] >> 24) << 32 ^ (uint32_t)r->v[R_DOMAIN];
     if (type == x->nvtx_domain)
         domain_row(x, r, domain);
-    if (type != x->nvtx_push_pop && type != x->nvtx_start_end && type != x->nvtxt_push_pop && type != x->nvtxt_start_end)
+    if (type != x->nvtx_push_pop && type != x->nvtx_start_end && type != x->nvtxt_push_pop &&
+        type != x->nvtxt_start_end)
         return GW_OK; /* marks, categories, names of threads */
     struct gw_event e = {.start = r->v[START], .end = r->v[END], .kind = GW_KIND_ANNOT};
     x->range_rows++;
@@ -277,14 +279,8 @@ static int os_row(struct nsys *x, const struct nsys_row *r)
     }
     return plain_row(x, r, GW_KIND_OSRT);
 }
-static int overhead_row(struct nsys *x, const struct nsys_row *r)
-{
-    return plain_row(x, r, GW_KIND_OVERHEAD);
-}
-static int library_row(struct nsys *x, const struct nsys_row *r)
-{
-    return plain_row(x, r, GW_KIND_OP);
-}
+static int overhead_row(struct nsys *x, const struct nsys_row *r) { return plain_row(x, r, GW_KIND_OVERHEAD); }
+static int library_row(struct nsys *x, const struct nsys_row *r) { return plain_row(x, r, GW_KIND_OP); }
 
 const struct nsys_table nsys_host_tables[] = {
     {"CUPTI_ACTIVITY_KIND_RUNTIME", "start end globalTid nameId correlationId", 2, call_row},

@@ -72,8 +72,10 @@ static int event_type_row(struct nsys *x, const struct nsys_row *r)
     const struct {
         const char *name;
         int64_t *id;
-    } names[] = {{"NvtxPushPopRange", &x->nvtx_push_pop},     {"NvtxStartEndRange", &x->nvtx_start_end},
-                 {"NvtxtPushPopRange", &x->nvtxt_push_pop},   {"NvtxtStartEndRange", &x->nvtxt_start_end},
+    } names[] = {{"NvtxPushPopRange", &x->nvtx_push_pop},
+                 {"NvtxStartEndRange", &x->nvtx_start_end},
+                 {"NvtxtPushPopRange", &x->nvtxt_push_pop},
+                 {"NvtxtStartEndRange", &x->nvtxt_start_end},
                  {"NvtxDomainCreate", &x->nvtx_domain}};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (text_is(r, 1, names[i].name))
@@ -224,20 +226,21 @@ static void make_devices(struct nsys *x)
 static void read_gpus(struct nsys *x)
 {
     make_devices(x);
-    nsys_scan(x, &(struct nsys_table){
-                 "TARGET_INFO_GPU",
-                 "id *name totalMemory smCount computeMajor computeMinor maxWarpsPerSm threadsPerWarp", 1, gpu_row});
+    nsys_scan(
+        x, &(struct nsys_table){"TARGET_INFO_GPU",
+                                "id *name totalMemory smCount computeMajor computeMinor maxWarpsPerSm threadsPerWarp",
+                                1, gpu_row});
     nsys_scan(x, &(struct nsys_table){"TARGET_INFO_CUDA_GPU",
-                                  "deviceId *name globalMemorySize numMultiprocessors computeCapabilityMajor "
-                                  "computeCapabilityMinor maxWarpsPerMultiprocessor numThreadsPerWarp",
-                                  2, gpu_row});
+                                      "deviceId *name globalMemorySize numMultiprocessors computeCapabilityMajor "
+                                      "computeCapabilityMinor maxWarpsPerMultiprocessor numThreadsPerWarp",
+                                      2, gpu_row});
     nsys_scan(x, &(struct nsys_table){"TARGET_INFO_CUDA_DEVICE", "gpuId cudaId numMultiprocessors", 2, slice_row});
 }
 
 enum { T_NAME, T_TID };
 static int thread_row(struct nsys *x, const struct nsys_row *r)
 {
-    uint32_t lane = nsys_map_get(&x->domains, (uint64_t)r->v[T_TID] & 0xffffffffffffu, GW_NONE);
+    uint32_t lane = nsys_map_get(&x->thread_of, (uint64_t)r->v[T_TID] & 0xffffffffffffu, GW_NONE);
     if (lane != GW_NONE && !nsys_null(r, T_TID))
         ((struct gw_lane *)x->t->lanes.data)[lane].name = nsys_name(x, r, T_NAME);
     return GW_OK;
@@ -247,15 +250,16 @@ static int thread_row(struct nsys *x, const struct nsys_row *r)
 static void read_threads(struct nsys *x)
 {
     const struct gw_lane *lane = x->t->lanes.data;
-    nsys_map_free(&x->domains); /* its first use is over */
-    for (uint32_t i = 0; i < x->t->lanes.len; i++)
-        if (lane[i].type == GW_LANE_HOST &&
-            nsys_map_put(&x->domains, ((uint64_t)lane[i].pid & 0xffffff) << 24 | ((uint64_t)lane[i].tid & 0xffffff), i) < 0)
+    for (uint32_t i = 0; i < x->t->lanes.len; i++) {
+        uint64_t key = ((uint64_t)lane[i].pid & 0xffffff) << 24 | ((uint64_t)lane[i].tid & 0xffffff);
+        if (lane[i].type == GW_LANE_HOST && nsys_map_put(&x->thread_of, key, i) < 0)
             return;
+    }
     nsys_scan(x, &(struct nsys_table){"ThreadNames", "nameId globalTid", 2, thread_row});
 }
 
-/* nsys writes this warning for a process whose buffers may not all have come in: counted when that process used a GPU. */
+/* nsys writes this warning for a process whose buffers may not all have come in: counted when that process used a GPU.
+ */
 enum { DE_PID, DE_TEXT };
 static int warning_row(struct nsys *x, const struct nsys_row *r)
 {

@@ -6,14 +6,14 @@
 
 struct nsys_series {
     uint32_t name, lane;
-    int64_t n;    /* samples since the last event */
+    int64_t n; /* samples since the last event */
     double sum;
 };
 
 static int add_counter(struct nsys *x, uint32_t name, uint32_t lane, int64_t at, double value)
 {
-    struct gw_event e = {.start = at, .end = at, .name = name, .lane = lane, .kind = GW_KIND_COUNTER,
-                         .flags = GW_EV_HAS_ARG0};
+    struct gw_event e = {
+        .start = at, .end = at, .name = name, .lane = lane, .kind = GW_KIND_COUNTER, .flags = GW_EV_HAS_ARG0};
     memcpy(&e.arg0, &value, sizeof value);
     x->other_rows++;
     return nsys_add(x, &e);
@@ -46,8 +46,8 @@ static int metric_name_row(struct nsys *x, const struct nsys_row *r)
     return nsys_map_put(&x->series_of, key, (uint32_t)(x->series.len - 1));
 }
 
-/* Samples come every 100 us, thirty metrics at a time. When that is more than can be kept, so many consecutive ones of a
- * metric become their mean, at the time of the last. */
+/* Samples come every 100 us, thirty metrics at a time. When that is more than can be kept, so many consecutive ones of
+ * a metric become their mean, at the time of the last. */
 enum { M_TIME, M_TYPE, M_METRIC, M_VALUE };
 static int metric_row(struct nsys *x, const struct nsys_row *r)
 {

@@ -2,9 +2,9 @@
  * What to keep of an export whose events do not fit under the trace's memory cap.
  *
  * Cutting off at the cap would keep all kernels and no calls, since tables follow one another. So the cut is made in
- * time, the same for every table: from samples of each table (row numbers are nearly in the order of time) it is told how
- * many events start when, and a window is chosen that fits. The start of a recording is start-up, so the window begins
- * up to a fifth into it. Short calls into the operating system go first: they explain nothing.
+ * time, the same for every table: from samples of each table (row numbers are nearly in the order of time) it is told
+ * how many events start when, and a window is chosen that fits. The start of a recording is start-up, so the window
+ * begins up to a fifth into it. Short calls into the operating system go first: they explain nothing.
  */
 #include "import/nsys.h"
 
@@ -12,9 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SAMPLES 2048            /* a table */
-#define OSRT_SHORT 100000       /* ns: OS calls under 0.1 ms cannot explain a pause that matters */
-#define METRICS_MOST 1000000    /* counter events that are kept at most: 64 MB */
+#define SAMPLES 2048         /* a table */
+#define OSRT_SHORT 100000    /* ns: OS calls under 0.1 ms cannot explain a pause that matters */
+#define METRICS_MOST 1000000 /* counter events that are kept at most: 64 MB */
 #define SKIP_MOST 0.2
 
 struct sample {
@@ -30,10 +30,7 @@ struct plan {
     double events; /* expected */
 };
 
-static int is_os(const struct nsys_table *tab)
-{
-    return !strcmp(tab->name, "OSRT_API");
-}
+static int is_os(const struct nsys_table *tab) { return !strcmp(tab->name, "OSRT_API"); }
 
 static uint64_t count(struct nsys *x, const struct nsys_table *tab, int64_t *first)
 {
@@ -59,8 +56,7 @@ static void sample_table(struct plan *p, const struct nsys_table *tab)
         sqlite3_bind_int64(st, 1, first + (int64_t)(rows * i / n));
         if (sqlite3_step(st) == SQLITE_ROW) {
             int64_t start = sqlite3_column_int64(st, 0), end = sqlite3_column_int64(st, 1);
-            p->s[p->n++] = (struct sample){start, (double)rows / (double)n,
-                                           is_os(tab) && end - OSRT_SHORT < start};
+            p->s[p->n++] = (struct sample){start, (double)rows / (double)n, is_os(tab) && end - OSRT_SHORT < start};
         }
         sqlite3_reset(st);
     }

@@ -1,9 +1,9 @@
 /*
  * Walking one table: from SQLite rows to the table's row function, past damage, on several threads when it pays.
  *
- * Three quarters of the time goes into SQLite's own decoding. So a big table is cut into chunks of row numbers; workers,
- * each with a connection of its own, decode chunks into plain rows; the calling thread understands them, in the order of
- * the file. The result is the same for any number of threads.
+ * Three quarters of the time goes into SQLite's own decoding. So a big table is cut into chunks of row numbers;
+ * workers, each with a connection of its own, decode chunks into plain rows; the calling thread understands them, in
+ * the order of the file. The result is the same for any number of threads.
  */
 #include "import/nsys.h"
 
@@ -58,7 +58,8 @@ static int table_sql(struct nsys *x, const struct nsys_table *tab, const char *r
     return 1;
 }
 
-/* A number is asked for first and its type only when it is 0: NULL reads as 0, and so does a text, and both are rare. */
+/* A number is asked for first and its type only when it is 0: NULL reads as 0, and so does a text, and both are rare.
+ */
 static void fetch(sqlite3_value **v, const struct nsys_cols *cols, struct nsys_row *r)
 {
     r->null = r->text_of = 0;
@@ -91,7 +92,8 @@ static void on_row(sqlite3_context *ctx, int n, sqlite3_value **v)
     struct nsys_walker *w = sqlite3_user_data(ctx);
     int64_t id = sqlite3_value_int64(v[0]);
     if (n != w->cols.n + 1 || id <= w->after || w->max_rows-- <= 0) {
-        sqlite3_result_error_code(ctx, SQLITE_CORRUPT); /* a tree with a loop in it, or more rows than the file can hold */
+        sqlite3_result_error_code(ctx,
+                                  SQLITE_CORRUPT); /* a tree with a loop in it, or more rows than the file can hold */
         return;
     }
     w->after = id;
@@ -107,8 +109,10 @@ int nsys_walker(sqlite3 *db, struct nsys_walker *w)
 #ifndef SQLITE_DIRECTONLY
 #define SQLITE_DIRECTONLY 0
 #endif
-    return sqlite3_create_function(db, "gw_row", -1, SQLITE_UTF8 | SQLITE_DIRECTONLY, w, on_row, NULL, NULL) == SQLITE_OK
-               ? GW_OK : GW_ENOMEM;
+    return sqlite3_create_function(db, "gw_row", -1, SQLITE_UTF8 | SQLITE_DIRECTONLY, w, on_row, NULL, NULL) ==
+                   SQLITE_OK
+               ? GW_OK
+               : GW_ENOMEM;
 }
 
 /* Walks (after, upto]. Damaged pages are stepped over by asking for later and later row numbers, until the tree answers
@@ -183,7 +187,7 @@ struct pool {
     pthread_cond_t filled, wanted;
     struct chunk *ring;
     size_t slots;
-    int64_t first, last;    /* row numbers of the table */
+    int64_t first, last;            /* row numbers of the table */
     uint64_t next, consumed, total; /* chunks */
     uint64_t damaged;
     int stop;
@@ -343,7 +347,8 @@ int nsys_scan(struct nsys *x, const struct nsys_table *tab)
     /* A row takes at least 4 bytes of file; more row numbers than that are gaps, and better walked in one go. */
     int64_t most = x->file_bytes / 4 + 16, rows = p.first > -most && p.last < most ? p.last - p.first + 1 : INT64_MAX;
     int threads = thread_count(x), rc = GW_OK, ran = 0, known;
-    if (threads > 1 && rows >= 4 * CHUNK && rows <= most && table_sql(x, tab, "rowid>?1 AND rowid<=?2", sql, sizeof sql)) {
+    if (threads > 1 && rows >= 4 * CHUNK && rows <= most &&
+        table_sql(x, tab, "rowid>?1 AND rowid<=?2", sql, sizeof sql)) {
         p.sql = sql;
         p.total = ((uint64_t)rows + CHUNK - 1) / CHUNK;
         ran = scan_threads(&p, threads, &rc);

@@ -12,19 +12,10 @@ static const struct {
 #undef GW_KM
 };
 
-const char *gw_km_id(unsigned k)
-{
-    return k < GW_KM_COUNT ? words[k].id : "unknown";
-}
-const char *gw_km_unit(unsigned k)
-{
-    return k < GW_KM_COUNT ? words[k].unit : "";
-}
+const char *gw_km_id(unsigned k) { return k < GW_KM_COUNT ? words[k].id : "unknown"; }
+const char *gw_km_unit(unsigned k) { return k < GW_KM_COUNT ? words[k].unit : ""; }
 
-size_t gw_kernel_metrics_count(const struct gw_trace *t)
-{
-    return t->kernel_metrics.len;
-}
+size_t gw_kernel_metrics_count(const struct gw_trace *t) { return t->kernel_metrics.len; }
 const struct gw_kernel_metrics *gw_kernel_metrics_at(const struct gw_trace *t, size_t i)
 {
     return (const struct gw_kernel_metrics *)t->kernel_metrics.data + i;
@@ -66,10 +57,7 @@ int gw_kernel_metrics_add(struct gw_trace *t, uint32_t name, const struct gw_ker
     return GW_OK;
 }
 
-void gw_kernel_metrics_free(struct gw_trace *t)
-{
-    gw_array_free(&t->kernel_metrics);
-}
+void gw_kernel_metrics_free(struct gw_trace *t) { gw_array_free(&t->kernel_metrics); }
 
 /* What may stand in a name before the parameters and looks like a bracket. */
 static size_t skipped(const char *s)

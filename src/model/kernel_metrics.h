@@ -1,10 +1,10 @@
 /*
  * kernel_metrics.h - hardware counters by kernel name: what Nsight Compute measured, beside the timeline.
  *
- * One row a kernel name. Launches of one name are averaged, each weighted with its duration; a metric that a source does
- * not give has no weight and reads as NAN. Durations are those under the profiler, at fixed clocks and with cold caches:
- * good as weights among launches, not as times of the job. To speak of a job, weight the rows with the kernel time of
- * the job's own timeline, by name (gw_kernel_metrics_match).
+ * One row a kernel name. Launches of one name are averaged, each weighted with its duration; a metric that a source
+ * does not give has no weight and reads as NAN. Durations are those under the profiler, at fixed clocks and with cold
+ * caches: good as weights among launches, not as times of the job. To speak of a job, weight the rows with the kernel
+ * time of the job's own timeline, by name (gw_kernel_metrics_match).
  *
  * The rows live in gw_trace.kernel_metrics and are freed by gw_kernel_metrics_free(). Same thread rule as the trace.
  *
@@ -29,9 +29,9 @@ enum gw_km {
 };
 
 struct gw_kernel_metrics {
-    uint32_t name;       /* interned in the trace, as the source writes it */
-    uint64_t launches;   /* profiled launches of this name */
-    int64_t duration_ns; /* sum over those launches that gave one; -1 when none did */
+    uint32_t name;              /* interned in the trace, as the source writes it */
+    uint64_t launches;          /* profiled launches of this name */
+    int64_t duration_ns;        /* sum over those launches that gave one; -1 when none did */
     double value[GW_KM_COUNT];  /* weighted means; use gw_kernel_metric() */
     double weight[GW_KM_COUNT]; /* ns that went in; 0 = no value */
 };

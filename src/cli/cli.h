@@ -78,6 +78,21 @@ void gw_cli_parse(const struct argp *argp, int argc, char **argv, void *input);
 int gw_cli_diagnose(const char *path, const struct gw_cli_options *o);
 /* Prints a report where the options say. Returns an exit status. */
 int gw_cli_emit(const struct gw_report *rep, const struct gw_cli_options *o);
+/* Lets `write` print to `path`, or to standard output when it is NULL or "-". An exit status; says what went wrong. */
+typedef void gw_cli_writer(FILE *out, void *user);
+int gw_cli_write(const char *path, gw_cli_writer *write, void *user);
+/* 1 when the two paths are the same existing file, so that writing one would destroy the other. */
+int gw_cli_same_file(const char *a, const char *b);
+
+/* The steps of gw_cli_diagnose(), for commands that do something else with them. */
+struct gw_analysis;
+struct gw_trace *gw_cli_trace(const struct gw_cli_options *o); /* empty, with the memory that the options allow */
+/* Imports into `t`. An exit status; `*interrupted` says whether the user stopped it. */
+int gw_cli_import(struct gw_trace *t, const char *path, const struct gw_cli_options *o, int *interrupted);
+/* The report on all devices of a recording. NULL when out of memory (also for a NULL analysis). */
+struct gw_report *gw_cli_report(const struct gw_analysis *an, struct gw_arena *arena);
+int gw_cli_no_memory(const char *path); /* says so; an exit status */
+
 /* Flushes, and says on stderr when that failed. A reader that went away (`| head`) is no failure. An exit status. */
 int gw_cli_flush(FILE *out, const char *name);
 

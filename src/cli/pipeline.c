@@ -11,9 +11,9 @@
 
 #include "cli/cli.h"
 #include "cli/progress.h"
-#include "engine/engine.h"
+#include "engine/analysis.h"
 #include "import/importer.h"
-#include "layers/layers.h"
+#include "layers/rank_report.h"
 #include "report/renderer.h"
 
 #define WIDTH_MAX 100 /* longer lines are hard to read; --width overrides */
@@ -59,7 +59,7 @@ int gw_cli_flush(FILE *out, const char *name)
     return GW_EXIT_INTERNAL;
 }
 
-static int emit_json_file(const struct gw_report *rep, const char *path)
+static int write_file(const char *path, gw_cli_writer *write, void *user)
 {
     FILE *f = fopen(path, "we");
     if (!f) {
@@ -67,7 +67,7 @@ static int emit_json_file(const struct gw_report *rep, const char *path)
         return GW_EXIT_INTERNAL;
     }
     errno = 0;
-    (void)gw_render_json(rep, f); /* whether that went well is asked below, with the reason */
+    write(f, user); /* whether that went well is asked below, with the reason */
     int status = gw_cli_flush(f, path);
     if (fclose(f) != 0 && status == GW_EXIT_OK) {
         gw_cli_error(_("%s: cannot be written: %s"), path, strerror(errno));
@@ -76,35 +76,57 @@ static int emit_json_file(const struct gw_report *rep, const char *path)
     return status;
 }
 
-int gw_cli_emit(const struct gw_report *rep, const struct gw_cli_options *o)
+int gw_cli_write(const char *path, gw_cli_writer *write, void *user)
 {
-    int to_stdout = o->json && strcmp(o->json, "-") == 0;
-    int status = GW_EXIT_OK;
+    int status;
     struct sigaction ignore, before;
     memset(&ignore, 0, sizeof ignore);
     ignore.sa_handler = SIG_IGN;
     sigaction(SIGPIPE, &ignore, &before); /* a closed pipe is seen by gw_cli_flush() */
-    if (!o->json || (!to_stdout && !o->quiet)) {
-        struct gw_render_options r;
-        gw_cli_render_options(o, &r);
+    if (path && strcmp(path, "-") != 0) {
+        status = write_file(path, write, user);
+    } else {
         errno = 0;
-        (void)gw_render_terminal(rep, stdout, &r);
+        write(stdout, user);
         status = gw_cli_flush(stdout, _("standard output"));
-    }
-    if (to_stdout) {
-        errno = 0;
-        (void)gw_render_json(rep, stdout);
-        status = gw_cli_flush(stdout, _("standard output"));
-    } else if (o->json) {
-        int s = emit_json_file(rep, o->json);
-        status = s ? s : status;
     }
     sigaction(SIGPIPE, &before, NULL);
     return status;
 }
 
-/* 1 when the two paths are the same existing file, so that writing one would destroy the other. */
-static int same_file(const char *a, const char *b)
+struct emission {
+    const struct gw_report *rep;
+    struct gw_render_options render;
+};
+
+static void write_text(FILE *out, void *user)
+{
+    const struct emission *e = user;
+    (void)gw_render_terminal(e->rep, out, &e->render);
+}
+
+static void write_json(FILE *out, void *user)
+{
+    const struct emission *e = user;
+    (void)gw_render_json(e->rep, out);
+}
+
+int gw_cli_emit(const struct gw_report *rep, const struct gw_cli_options *o)
+{
+    struct emission e = {.rep = rep};
+    int status = GW_EXIT_OK;
+    if (!o->json || (strcmp(o->json, "-") != 0 && !o->quiet)) {
+        gw_cli_render_options(o, &e.render);
+        status = gw_cli_write(NULL, write_text, &e);
+    }
+    if (o->json) {
+        int s = gw_cli_write(o->json, write_json, &e);
+        status = s ? s : status;
+    }
+    return status;
+}
+
+int gw_cli_same_file(const char *a, const char *b)
 {
     struct stat sa, sb;
     return stat(a, &sa) == 0 && stat(b, &sb) == 0 && sa.st_dev == sb.st_dev && sa.st_ino == sb.st_ino &&
@@ -120,8 +142,12 @@ static size_t default_memory(void)
     return (size_t)pages / 2 * (size_t)size;
 }
 
-/* Imports into `t`. An exit status; `*interrupted` says whether the user stopped it. */
-static int import(struct gw_trace *t, const char *path, const struct gw_cli_options *o, int *interrupted)
+struct gw_trace *gw_cli_trace(const struct gw_cli_options *o)
+{
+    return gw_trace_create(o->max_memory ? o->max_memory : default_memory());
+}
+
+int gw_cli_import(struct gw_trace *t, const char *path, const struct gw_cli_options *o, int *interrupted)
 {
     struct gw_error err;
     struct gw_progress p;
@@ -137,30 +163,36 @@ static int import(struct gw_trace *t, const char *path, const struct gw_cli_opti
     return gw_cli_fail(&err);
 }
 
-static int out_of_memory(const char *path)
+int gw_cli_no_memory(const char *path)
 {
     gw_cli_error(_("%s: out of memory; give a lower --max-memory, or record fewer steps"), path);
     return GW_EXIT_INTERNAL;
 }
 
+struct gw_report *gw_cli_report(const struct gw_analysis *an, struct gw_arena *arena)
+{
+    struct gw_report *rep = an ? gw_diagnose(an, arena) : NULL;
+    return rep && an->ndev > 1 ? gw_diagnose_devices(an, rep, arena) : rep;
+}
+
 static int diagnose(struct gw_trace *t, const char *path, const struct gw_cli_options *o)
 {
     struct gw_analysis *an = gw_analyse(t, t->arena);
-    struct gw_report *rep = an ? gw_diagnose(an, t->arena) : NULL;
-    return rep ? gw_cli_emit(rep, o) : out_of_memory(path);
+    struct gw_report *rep = gw_cli_report(an, t->arena);
+    return rep ? gw_cli_emit(rep, o) : gw_cli_no_memory(path);
 }
 
 int gw_cli_diagnose(const char *path, const struct gw_cli_options *o)
 {
     int interrupted = 0;
-    if (o->json && strcmp(o->json, "-") != 0 && same_file(path, o->json)) {
+    if (o->json && strcmp(o->json, "-") != 0 && gw_cli_same_file(path, o->json)) {
         gw_cli_error(_("--json=%s would overwrite the recording; give another name"), o->json);
         return GW_EXIT_USAGE;
     }
-    struct gw_trace *t = gw_trace_create(o->max_memory ? o->max_memory : default_memory());
+    struct gw_trace *t = gw_cli_trace(o);
     if (!t)
-        return out_of_memory(path);
-    int status = import(t, path, o, &interrupted);
+        return gw_cli_no_memory(path);
+    int status = gw_cli_import(t, path, o, &interrupted);
     if (status == GW_EXIT_OK) {
         if (interrupted && !o->quiet)
             gw_cli_error(_("interrupted; the report covers what was read"));

@@ -144,10 +144,15 @@ static void residual_last(struct gw_diag *d)
     }
 }
 
-void gw_diag_rank(struct gw_diag *d, struct gw_report *r)
+void gw_diag_order(struct gw_diag *d)
 {
-    qsort(d->draft, d->drafts, sizeof *d->draft, by_gain);
+    if (d->drafts)
+        qsort(d->draft, d->drafts, sizeof *d->draft, by_gain);
     residual_last(d);
+}
+
+void gw_diag_keep(struct gw_diag *d, struct gw_report *r)
+{
     struct gw_finding *out = gw_arena_calloc(d->arena, d->drafts, sizeof *out);
     size_t n = 0;
     for (size_t i = 0; i < d->drafts; i++) {
@@ -223,7 +228,7 @@ static const char *copies_text(struct gw_diag *d)
                                                  100 * share);
 }
 
-void gw_diag_fine(struct gw_diag *d, struct gw_report *r)
+static void fine(struct gw_diag *d, struct gw_report *r)
 {
     r->verdict.finding = "none";
     r->verdict.layer = "outside";
@@ -267,7 +272,7 @@ static void judge(struct gw_diag *d, struct gw_report *r)
         return;
     }
     if (!f || f->gain.likely < GW_LIM_WORTH) {
-        gw_diag_fine(d, r);
+        fine(d, r);
         return;
     }
     gw_diag_blame(d, r, f, NULL);
@@ -421,7 +426,8 @@ struct gw_report *gw_diagnose(const struct gw_analysis *an, struct gw_arena *are
     fill_devices(d, r);
     fill_steps(d, r);
     fill_kernels(d, r);
-    gw_diag_rank(d, r);
+    gw_diag_order(d);
+    gw_diag_keep(d, r);
     not_evaluated(d, r);
     judge(d, r);
     fill_trust(d, r);

@@ -102,9 +102,9 @@ const char *gw_diag_time_text(struct gw_diag *d, double ns);
 const char *gw_diag_bytes_text(struct gw_diag *d, double bytes);
 double gw_diag_per_step(const struct gw_diag *d, double total);
 
-/* For reports that are put together elsewhere (ranks.c): the steps of gw_diagnose() that need no analysis. */
-void gw_diag_rank(struct gw_diag *d, struct gw_report *r);  /* drafts into r->findings, best gain first */
-void gw_diag_fine(struct gw_diag *d, struct gw_report *r);  /* the verdict "this job is fine" */
+/* For reports that are put together elsewhere (rank_report.c): the steps of gw_diagnose() that need no analysis. */
+void gw_diag_order(struct gw_diag *d);                      /* drafts: best gain first, residual causes last */
+void gw_diag_keep(struct gw_diag *d, struct gw_report *r);  /* drafts into r->findings, in their order */
 void gw_diag_blame(struct gw_diag *d, struct gw_report *r, const struct gw_finding *f, const char *head);
 
 /* Does the event lie in the steady window? */

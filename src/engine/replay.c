@@ -259,8 +259,8 @@ static void tie_op(struct gw_build *b, size_t i, const uint32_t *by_end, struct 
             o->dep = by_end[k - 1];
             o->dep_gap = e->start - gw_ev(b->an, r->op[o->dep].event)->end;
             o->gap = 0;
-        } else if (known && (since_call <= 20 * typical || o->pred == GW_NONE)) {
-            o->lat = since_call; /* a slow launch */
+        } else if (known && (since_call <= 20 * typical || since_pred >= since_call)) {
+            o->lat = since_call; /* a slow launch; on a stream that was done before the call nothing else can hold it */
             o->gap = 0;
         }
     } else if (o->pred == GW_NONE || (since_pred > GW_TIGHT_NS && known)) {

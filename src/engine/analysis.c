@@ -6,6 +6,26 @@
 #include "engine/replay.h"
 #include "engine/timeline.h"
 
+/* What the ranges named just "checkpoint" give the GPU: saving brings tensors to the host, recomputing runs kernels. */
+static void look_into_checkpoints(const struct gw_trace *t, const struct gw_name_info *names, uint32_t *ctx)
+{
+    const struct gw_event *ev = t->events.data;
+    uint32_t any = 0;
+    for (uint32_t i = 0; i <= gw_intern_count(t->names); i++)
+        any |= names[i].ctx & GW_CTX_SAVES;
+    for (size_t i = 0; any && i < t->events.len; i++) {
+        if (ev[i].kind != GW_KIND_API || ev[i].link == GW_NONE)
+            continue;
+        const struct gw_event *op = ev + ev[i].link;
+        uint32_t what = op->kind == GW_KIND_KERNEL || op->kind == GW_KIND_GRAPH                    ? GW_CTX_KERNELS
+                        : op->kind == GW_KIND_COPY && gw_mem_is_host(gw_copy_dst(op->sub)) ? GW_CTX_TO_HOST
+                                                                                           : 0;
+        for (uint32_t u = ev[i].up; what && u != GW_NONE; u = ev[u].up)
+            if (names[ev[u].name].ctx & GW_CTX_SAVES)
+                ctx[u] |= what;
+    }
+}
+
 /* Contexts flow from a range to what it encloses; launches flow from a call to the ranges around it. */
 static uint32_t *contexts(const struct gw_trace *t, const struct gw_name_info *names, struct gw_arena *arena,
                           uint64_t *ranges)
@@ -15,6 +35,7 @@ static uint32_t *contexts(const struct gw_trace *t, const struct gw_name_info *n
     const struct gw_lane *lane = t->lanes.data;
     if (!ctx)
         return NULL;
+    look_into_checkpoints(t, names, ctx);
     for (size_t l = 0; l < t->lanes.len; l++) {
         if (lane[l].type != GW_LANE_HOST)
             continue;
@@ -22,6 +43,8 @@ static uint32_t *contexts(const struct gw_trace *t, const struct gw_name_info *n
             uint32_t k = lane[l].order[i];
             *ranges += ev[k].kind == GW_KIND_OP || ev[k].kind == GW_KIND_ANNOT || ev[k].kind == GW_KIND_PYFUNC;
             ctx[k] |= names[ev[k].name].ctx;
+            if ((names[ev[k].name].ctx & GW_CTX_SAVES) && (ctx[k] & (GW_CTX_KERNELS | GW_CTX_TO_HOST)) != GW_CTX_KERNELS)
+                ctx[k] |= GW_CTX_CHECKPOINT;
             if (ev[k].up != GW_NONE)
                 ctx[k] |= ctx[ev[k].up] & ~(uint32_t)GW_CTX_LAUNCHES;
             if ((ctx[k] & GW_CTX_LOADING) && (ctx[k] & GW_CTX_LOADER))

@@ -250,7 +250,7 @@ static const struct gw_ctx_row ctx_rows[] = {
     {IN, "get_batch", GW_CTX_LOADER, 0, 1, 0},
     {IN, "checkpoint_save", GW_CTX_CHECKPOINT, 0, 1, 0},
     {IN, "save_model", GW_CTX_CHECKPOINT, 0, 1, 1},
-    {ALL, "checkpoint", GW_CTX_CHECKPOINT, 0, 1, 0},
+    {ALL, "checkpoint", GW_CTX_SAVES, 0, 1, 0},
     {IN, "evaluat", GW_CTX_EVAL, 0, 1, 0},
     {IN, "validat", GW_CTX_EVAL, 0, 1, 0},
     {IN, "metric", GW_CTX_EVAL, 0, 1, 0},

@@ -67,7 +67,10 @@ enum {                  /* contexts of host ranges; a range inherits those of th
     GW_CTX_PREP = 1u << 15,      /* a range whose name says it prepares input: tokenize, augment, collate, ... */
     GW_CTX_MODULE = 1u << 16,    /* inside the model's own forward code */
     GW_CTX_LAUNCHES = 1u << 17,  /* per event: some call below it gave the GPU work (set by the analysis, not by a name) */
-    GW_CTX_FEEDS_READ = 1u << 18 /* per event: computes a value that the next operator reads (set by the analysis) */
+    GW_CTX_FEEDS_READ = 1u << 18,/* per event: computes a value that the next operator reads (set by the analysis) */
+    GW_CTX_SAVES = 1u << 19,     /* named just "checkpoint": a checkpoint on disk, or activation checkpointing */
+    GW_CTX_KERNELS = 1u << 20,   /* per event, only under such a name: launches kernels (set by the analysis) */
+    GW_CTX_TO_HOST = 1u << 21    /* per event, only under such a name: copies to the host (set by the analysis) */
 };
 
 struct gw_name_info {

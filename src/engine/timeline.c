@@ -24,7 +24,7 @@ int gw_timeline_span(const struct gw_trace *t, const uint32_t *ops, size_t n, in
 /* Accounts [from, to), in which nothing starts: only the ends of what runs can change the state. */
 static int64_t advance(struct gw_partition *p, const int64_t until[CLASSES], int64_t from, int64_t to)
 {
-    int64_t idle_from = -1;
+    int64_t idle_from = to; /* times may be negative: no number but the end can say "none" */
     while (from < to) {
         int64_t next = to;
         int on[CLASSES];
@@ -49,7 +49,7 @@ static int64_t advance(struct gw_partition *p, const int64_t until[CLASSES], int
         }
         from = next;
     }
-    return idle_from; /* start of the idle tail, or -1: once idle, nothing but a start ends it */
+    return idle_from; /* start of the idle tail, or `to`: once idle, nothing but a start ends it */
 }
 
 struct gw_partition gw_timeline_partition(const struct gw_trace *t, const struct gw_name_info *names,
@@ -63,7 +63,7 @@ struct gw_partition gw_timeline_partition(const struct gw_trace *t, const struct
         int64_t at = e && e->start < w1 ? e->start : w1;
         if (at > now) {
             int64_t gap = advance(&p, until, now, at);
-            if (gap >= 0 && idle)
+            if (gap < at && idle)
                 idle(user, gap, at, e && e->start < w1 ? i : n);
             now = at;
         }

@@ -8,3 +8,7 @@ add_executable(run_cases run_cases.c)
 target_link_libraries(run_cases PRIVATE text_trace)
 add_test(NAME cases COMMAND run_cases ${CMAKE_CURRENT_SOURCE_DIR}/cases)
 set_tests_properties(cases PROPERTIES TIMEOUT 300)
+
+gw_unit_test(base SOURCES test_base.c LIBS gw_base)
+gw_unit_test(model SOURCES test_model.c LIBS text_trace)
+gw_unit_test(engine_timeline SOURCES test_engine_timeline.c LIBS text_trace)

@@ -1,8 +1,10 @@
 #include "cli/cli.h"
 
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/load.h"
 #include "import/importer.h"
 #include "report/clean.h"
 
@@ -26,10 +28,6 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         a->count = state->argc - state->next;
         return 0;
     case ARGP_KEY_NO_ARGS: argp_error(state, _("no FILE given")); return 0;
-    case ARGP_KEY_END:
-        if (a->count > 1 && a->cli.json)
-            argp_error(state, _("--json takes one FILE at a time"));
-        return 0;
     default: return ARGP_ERR_UNKNOWN;
     }
 }
@@ -61,33 +59,76 @@ static const struct argp_child children[] = {
 const struct argp gw_argp_read = {
     NULL,
     parse,
-    N_("FILE..."),
+    N_("FILE... | FOLDER"),
     N_("Reads recordings of a job and says what its GPU was waiting for, what is to blame, what the fix is worth and "
-       "how to check it. Files may be compressed; '-' is standard input. Several files are diagnosed one after the "
-       "other.\v"
+       "how to check it. Files may be compressed; '-' is standard input. Recordings of the ranks of one job, in a "
+       "folder or as several files, are compared and give one report; files that do not belong together are diagnosed "
+       "one after the other.\v"
        "Examples:\n"
        "  gpuwhy read trace.json.gz\n"
+       "  gpuwhy read traces/              all ranks of a job\n"
        "  gpuwhy read --json report.json trace.json.gz\n"
        "  gpuwhy read --json - --quiet trace.json.gz | jq .verdict"),
     children,
     help_filter,
     NULL};
 
+/* Reports one after the other, each under the name of its recording. */
+static int emit_each(const struct gw_loaded *l, const struct gw_cli_options *o)
+{
+    int status = GW_EXIT_OK;
+    for (size_t i = 0; i < l->count; i++) {
+        char name[512];
+        gw_clean_copy(name, sizeof name, l->paths[i], gw_cli_unicode());
+        printf("%s== %s\n\n", i ? "\n" : "", name);
+        int s = gw_cli_emit(l->each[i], o);
+        status = s > status ? s : status;
+    }
+    return status;
+}
+
+/* Several recordings: one report when they are ranks of one job. */
+static int read_many(const struct args *a)
+{
+    struct gw_loaded l;
+    int folder = 0, status = GW_EXIT_OK, s;
+    for (int i = 0; i < a->count; i++) {
+        folder |= gw_load_is_folder(a->files[i]);
+        if (a->cli.json && strcmp(a->cli.json, "-") != 0 && gw_cli_same_file(a->files[i], a->cli.json)) {
+            gw_cli_error(_("--json=%s would overwrite the recording; give another name"), a->cli.json);
+            return GW_EXIT_USAGE;
+        }
+    }
+    status = gw_load(&l, a->files, (size_t)a->count, &a->cli);
+    if (folder && l.count) /* what else lies in a folder is no failure */
+        status = status == GW_EXIT_INPUT ? GW_EXIT_OK : status;
+    if (l.interrupted && !a->cli.quiet && l.count)
+        gw_cli_error(_("interrupted; the report covers what was read"));
+    if (l.report) {
+        s = gw_cli_emit(l.report, &a->cli);
+        status = s > status ? s : status;
+    } else if (l.count && a->cli.json) {
+        gw_cli_error(_("not the ranks of one job: %s; --json takes one FILE at a time"), l.misfit);
+        status = folder ? GW_EXIT_INPUT : GW_EXIT_USAGE;
+    } else if (l.count) {
+        if (!a->cli.quiet && (folder || !l.strangers))
+            gw_cli_error(_("not put together as ranks of one job: %s"), l.misfit);
+        s = emit_each(&l, &a->cli);
+        status = s > status ? s : status;
+    }
+    int interrupted = l.interrupted;
+    gw_load_free(&l);
+    if (interrupted) /* end as the user asked: a shell loop stops too */
+        raise(SIGINT);
+    return status;
+}
+
 int gw_cmd_read(int argc, char **argv)
 {
     struct args a;
     memset(&a, 0, sizeof a);
     gw_cli_parse(&gw_argp_read, argc, argv, &a);
-    int status = GW_EXIT_OK;
-    for (int i = 0; i < a.count; i++) {
-        if (a.count > 1) {
-            char name[512];
-            gw_clean_copy(name, sizeof name, a.files[i], gw_cli_unicode());
-            printf("%s== %s\n\n", i ? "\n" : "", name);
-        }
-        const char *path = strcmp(a.files[i], "-") == 0 ? "/dev/stdin" : a.files[i];
-        int s = gw_cli_diagnose(path, &a.cli);
-        status = s > status ? s : status;
-    }
-    return status;
+    if (a.count > 1 || gw_load_is_folder(a.files[0]))
+        return read_many(&a);
+    return gw_cli_diagnose(strcmp(a.files[0], "-") == 0 ? "/dev/stdin" : a.files[0], &a.cli);
 }

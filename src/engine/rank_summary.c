@@ -29,10 +29,16 @@ double gw_coll_bus_factor(unsigned kind, int64_t ranks)
     return f == RING2 ? 2 * (n - 1) / n : f == RING1 ? (n - 1) / n : 1;
 }
 
+const char *gw_did_id(unsigned did)
+{
+    return did == GW_DID_COMPUTE ? "computing" : did == GW_DID_COPY ? "copying" : gw_cause_id(did);
+}
+
 const char *gw_did_text(unsigned did)
 {
-    return did == GW_DID_COMPUTE ? N_("computing") : did == GW_DID_COPY ? N_("copying, with nothing else running")
-                                                                        : gw_cause_text(did);
+    return did == GW_DID_COMPUTE ? N_("its GPU computes for longer")
+           : did == GW_DID_COPY  ? N_("copies take longer, with nothing else running")
+                                 : gw_cause_text(did);
 }
 
 /* Does `s` contain one of "a|b|c"? */

@@ -26,7 +26,8 @@ double gw_coll_bus_factor(unsigned kind, int64_t ranks);
 
 /* What a rank does between collectives: a cause of idle time (enum gw_cause), or one of these. */
 enum { GW_DID_COMPUTE = GW_CAUSE_COUNT, GW_DID_COPY, GW_DID_COUNT };
-const char *gw_did_text(unsigned did); /* untranslated: "computes", "waiting for the data loader" */
+const char *gw_did_id(unsigned did);   /* "computing", "copying", or the id of a cause */
+const char *gw_did_text(unsigned did); /* untranslated: "waiting for the data loader" */
 
 struct gw_rank_part {
     int64_t ns;

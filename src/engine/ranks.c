@@ -101,11 +101,12 @@ static void fit(struct gw_cmp *c)
 
 struct gw_one { /* of a match */
     size_t members, last;
+    int cold;                 /* a rank's recording begins with it: who came when says nothing */
     int64_t transfer, median; /* median wait */
     double hidden;            /* exposed share of the waiting, 0..1: lateness counts as far as it costs time */
 };
 
-/* 0 when the match says nothing: a rank's recording begins with it. Fills c->wait and c->exposed. */
+/* 1 when the match says something about the job. Fills c->wait and c->exposed. */
 static int look_at(struct gw_cmp *c, const uint32_t *row, struct gw_one *o)
 {
     double wait = 0, exposed = 0;
@@ -114,8 +115,7 @@ static int look_at(struct gw_cmp *c, const uint32_t *row, struct gw_one *o)
         if (row[r] == GW_NONE)
             continue;
         const struct gw_rank_coll *k = c->list[r]->coll + row[r];
-        if (k->cold)
-            return 0;
+        o->cold |= k->cold;
         o->members++;
         if (k->end - k->start < o->transfer) {
             o->transfer = k->end - k->start;
@@ -136,7 +136,7 @@ static int look_at(struct gw_cmp *c, const uint32_t *row, struct gw_one *o)
     }
     o->median = median_sorted(c, n);
     o->hidden = wait > 0 ? exposed / wait : 0;
-    return 1;
+    return !o->cold;
 }
 
 static double lateness(const struct gw_cmp *c, const struct gw_one *o, size_t r)
@@ -151,7 +151,10 @@ static void add_match(struct gw_cmp *c, size_t i, double *balanced)
     struct gw_one o;
     const uint32_t *row = row_of(c, i);
     struct gw_ranks_class *k = (struct gw_ranks_class *)c->m.classes.data + ((const uint32_t *)c->m.cls.data)[i];
-    if (!look_at(c, row, &o))
+    int counts = look_at(c, row, &o);
+    for (size_t r = 0; !counts && r < c->n; r++)
+        c->row[r].cold += row[r] != GW_NONE ? c->exposed[r] : 0;
+    if (!counts)
         return;
     int64_t wait = 0;
     c->row[o.last].last++;
@@ -406,7 +409,7 @@ static int keep_classes(struct gw_cmp *c)
 static void windows(struct gw_cmp *c)
 {
     for (size_t r = 0; r < c->n; r++)
-        c->sorted[r] = c->list[r]->window.wall;
+        c->sorted[r] = c->list[r]->window.wall - c->row[r].cold;
     c->x->wall = median_sorted(c, c->n);
     for (size_t r = 0; r < c->n; r++)
         c->sorted[r] = c->list[r]->steps;
@@ -419,11 +422,14 @@ static int compare(struct gw_cmp *c)
     double balanced = 0, saved = 0;
     if (gw_matches_find(&c->m, c->list, c->n) < 0)
         return GW_ENOMEM;
-    x->unmatched = c->m.unmatched;
     x->spread = c->m.spread;
     x->numbered = c->m.numbered;
     for (size_t i = 0; i < c->m.rows.len; i++)
         add_match(c, i, &balanced);
+    for (size_t r = 0; r < c->n; r++)
+        x->unmatched += (int64_t)c->list[r]->ncoll;
+    x->unmatched -= x->matched;
+    windows(c);
     if (!x->matched) {
         x->fit = GW_RANKS_NO_MATCH;
         return GW_OK;
@@ -457,7 +463,6 @@ struct gw_ranks *gw_ranks_compare(const struct gw_rank_summary *const *list, siz
         goto out;
     c.x->n = n;
     c.x->row = c.row;
-    windows(&c);
     fit(&c);
     rc = c.x->fit == GW_RANKS_FIT ? compare(&c) : GW_OK;
 out:

@@ -32,6 +32,7 @@ enum gw_ranks_fit {
 struct gw_ranks_row {
     int64_t wait, wait_exposed;         /* for later ranks, in matched collectives; the part that no compute hides */
     int64_t transfer, transfer_exposed; /* once all were there */
+    int64_t cold;   /* waiting at collectives before which nothing was recorded: says nothing about the job */
     int64_t late;   /* how much later than the median rank it came, where that cost the others time */
     int64_t last;   /* matched collectives at which it came last */
     int64_t seen;   /* matched collectives that it took part in */
@@ -61,9 +62,9 @@ struct gw_ranks {
     const struct gw_ranks_row *row; /* n */
     const struct gw_ranks_class *cls; /* most time first */
     size_t ncls;
-    int64_t matched, unmatched;  /* collectives of rank 0 .. n-1, summed */
+    int64_t matched, unmatched;  /* collectives of rank 0 .. n-1, summed; unmatched: or nothing recorded before them */
     int64_t spread;              /* typical difference of the ends of matched collectives, clock offset taken out */
-    int64_t wall;                /* steady window, median of the ranks */
+    int64_t wall;                /* steady window less `cold`, median of the ranks */
     int64_t steps;               /* in it, median of the ranks; 0 none */
     int numbered;                /* 1 = matched by the profiler's step numbers */
     /* lateness */

@@ -348,10 +348,6 @@ int gw_matches_find(struct gw_matches *m, const struct gw_rank_summary *const *l
     g.known[0] = 1;
     if (classify(&g) < 0 || match_all(&g) < 0)
         goto out;
-    m->unmatched = (int64_t)all;
-    for (size_t i = 0; i < m->rows.len; i++)
-        for (size_t r = 0; r < n; r++)
-            m->unmatched -= ((const uint32_t *)m->rows.data)[i * n + r] != GW_NONE;
     rc = GW_OK;
 out:
     for (size_t r = 0; g.cls_of && r < n; r++)

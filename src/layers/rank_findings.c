@@ -110,10 +110,10 @@ static void reasons(struct gw_rank_diag *g, struct gw_draft *f, const char *who)
     const struct gw_ranks *x = g->x;
     for (size_t i = 0; i < x->reasons; i++) {
         const struct gw_ranks_reason *q = x->reason + i;
-        const char *top = q->top && *q->top ? gw_arena_printf(g->d.arena, " (%s)", q->top) : "";
+        const char *top = q->top && *q->top ? gw_arena_printf(g->d.arena, _(" (most of it at once: %s)"), q->top) : "";
         gw_diag_seen(&g->d, f, gw_diag_per_step(&g->d, (double)(q->own - q->others)), "ns", "timelines",
-                     _("before them %s spends %s on: %s%s; the others %s"), who, per_step(g, (double)q->own), _(gw_did_text(q->did)),
-                     top, per_step(g, (double)q->others));
+                     _("before those, %s has %s of %s%s, the others %s"), who, per_step(g, (double)q->own), gw_did_id(q->did), top,
+                     per_step(g, (double)q->others));
         if (q->did != GW_DID_COMPUTE || !q->others || !x->other_kernels)
             continue;
         if (more_work(x))
@@ -150,19 +150,26 @@ static void late_places(struct gw_rank_diag *g, struct gw_draft *f)
         all += (double)g->x->row[r].late;
     for (size_t k = 0; k < g->x->late_count && k < 8; k++) {
         size_t r = g->x->late[k];
-        const char *cause = g->x->reasons && k == 0 ? gw_arena_printf(g->d.arena, ": %s", _(gw_did_text(g->x->reason[0].did))) : "";
+        const char *cause = g->x->reasons && k == 0 ? gw_arena_printf(g->d.arena, ": %s", gw_did_id(g->x->reason[0].did)) : "";
         gw_diag_where(f, "", 0, gw_arena_printf(g->d.arena, "%s%s", gw_rank_who(g, r), cause),
                       all > 0 ? (double)g->x->row[r].late / all : NAN, g->x->row[r].last);
     }
 }
 
+/* "rank 3", "ranks 3, 5 and 7" */
 static const char *late_names(struct gw_rank_diag *g)
 {
-    const char *s = gw_rank_who(g, g->x->late[0]);
-    for (size_t k = 1; k < g->x->late_count; k++)
-        s = k == 3 ? gw_arena_printf(g->d.arena, _("%s and %zu more"), s, g->x->late_count - k)
-                   : gw_arena_printf(g->d.arena, "%s, %s", s, gw_rank_who(g, g->x->late[k]));
-    return s;
+    const size_t *late = g->x->late, n = g->x->late_count, most = n > 4 ? 3 : n;
+    struct gw_arena *arena = g->d.arena;
+    if (n == 1)
+        return gw_rank_who(g, late[0]);
+    const char *s = g->list[late[0]]->rank >= 0 ? _("ranks") : _("GPUs");
+    for (size_t k = 0; k < most; k++) {
+        const struct gw_rank_summary *r = g->list[late[k]];
+        const char *join = k == 0 ? " " : k + 1 == n ? _(" and ") : ", ";
+        s = gw_arena_printf(arena, "%s%s%" PRId64, s, join, r->rank >= 0 ? r->rank : r->device);
+    }
+    return most < n ? gw_arena_printf(arena, _("%s and %zu more"), s, n - most) : s;
 }
 
 int gw_find_straggler(struct gw_rank_diag *g)
@@ -176,7 +183,9 @@ int gw_find_straggler(struct gw_rank_diag *g)
     double saved = (double)x->saved, balanced = (double)x->balanced;
     if (x->systematic) {
         set_gain(g, f, 0.6 * saved, saved, fmax(saved, balanced));
-        f->f.phrase = gw_arena_printf(g->d.arena, _("%s comes late to the collectives, and the others wait"), who);
+        f->f.phrase = gw_arena_printf(g->d.arena, gw_ngettext("%s comes late to the collectives, and the others wait",
+                                                              "%s come late to the collectives, and the others wait", x->late_count),
+                                      who);
     } else {
         set_gain(g, f, 0.1 * balanced, 0.4 * balanced, balanced);
         f->f.phrase = _("the ranks come to the collectives at different times, and wait for each other");
@@ -199,17 +208,20 @@ int gw_find_straggler(struct gw_rank_diag *g)
     gw_diag_fix(f, x->systematic && x->reasons ? remedy(x->reason[0].did, more_work(x))
                                                : _("give each rank the same work at the same time: batches of equal cost, the same CPUs and storage, logging and saving off the critical path; synchronise less often (gradient accumulation under `no_sync()`)"),
                 _("record all ranks again; gpuwhy diff BEFORE AFTER"), "");
-    const char *does = x->systematic && x->reasons ? gw_arena_printf(g->d.arena, _(" What it does more of than the others: %s."), _(gw_did_text(x->reason[0].did))) : "";
-    g->head = gw_arena_printf(g->d.arena, _("Your GPUs wait for each other %.0f %% of the time. Main cause: %s (straggler).%s"), 100 * mean / wall, f->f.phrase, does);
+    const char *does = x->systematic && x->reasons ? gw_arena_printf(g->d.arena, _(" What sets %s apart: %s (%s)."), first, _(gw_did_text(x->reason[0].did)),
+                                                                              gw_did_id(x->reason[0].did))
+                                                            : "";
+    g->head[GW_F_STRAGGLER] = gw_arena_printf(g->d.arena, _("Your GPUs wait for each other %.0f %% of the time. Main cause: %s (straggler).%s"), 100 * mean / wall, f->f.phrase, does);
     return GW_FIRED;
 }
 
 /* ---- transfer ---- */
 
+/* What is left when waiting is taken out. Collectives that could not be matched are split as the others are. */
 int gw_find_exposed_over_ranks(struct gw_rank_diag *g)
 {
     double wall = (double)g->d.wall, exposed = over_ranks(g, exposed_of), wait = over_ranks(g, waited_of), moved = over_ranks(g, moved_of);
-    double rest = fmax(exposed - wait, 0); /* transfers, and collectives that could not be matched */
+    double rest = wait + moved > 0 ? exposed * moved / (wait + moved) : exposed;
     if (rest < GW_LIM_COMM_LINE * wall)
         return GW_SILENT;
     struct gw_draft *f = gw_diag_add(&g->d, GW_F_COMM_EXPOSED, (int64_t)rest);
@@ -217,9 +229,9 @@ int gw_find_exposed_over_ranks(struct gw_rank_diag *g)
     f->f.confidence = rest >= GW_LIM_COMM * wall ? GW_CONF_MEDIUM : GW_CONF_LOW;
     gw_diag_seen(&g->d, f, rest / wall, "share", "timelines", _("transfers that no compute hides take %.0f %% of the time (%s); waiting for late ranks, %.0f %%, is not counted here"),
                  100 * rest / wall, per_step(g, rest), 100 * wait / wall);
-    if (rest - moved > 0.2 * rest)
-        gw_diag_against(&g->d, f, (rest - moved) / rest, "share", "timelines", _("%.0f %% of it is in collectives that could not be matched over the ranks: part of that may be waiting"),
-                        100 * (rest - moved) / rest);
+    if (moved < 0.8 * rest)
+        gw_diag_against(&g->d, f, 1 - moved / rest, "share", "timelines", _("%.0f %% of that is in collectives that could not be matched over the ranks, and is split as the others are"),
+                        100 * (1 - moved / rest));
     for (size_t i = 0; i < g->x->ncls && i < 4; i++) {
         const struct gw_ranks_class *k = g->x->cls + i;
         const char *size = k->bytes >= 0 ? gw_arena_printf(g->d.arena, _(" of %s"), gw_diag_bytes_text(&g->d, (double)k->bytes)) : "";
@@ -227,8 +239,7 @@ int gw_find_exposed_over_ranks(struct gw_rank_diag *g)
     }
     gw_diag_fix(f, _("overlap more: larger DDP buckets (`bucket_cap_mb=100`, `gradient_as_bucket_view=True`), FSDP prefetch; send less: gradient accumulation under `no_sync()`, bf16 gradients, sharding inside one machine"),
                 _("record all ranks again; gpuwhy diff BEFORE AFTER"), _("accumulation changes the effective batch"));
-    if (!g->head)
-        g->head = gw_arena_printf(g->d.arena, _("Your GPUs do nothing but exchange data %.0f %% of the time. Main cause: %s (comm-exposed)."), 100 * rest / wall, f->f.phrase);
+    g->head[GW_F_COMM_EXPOSED] = gw_arena_printf(g->d.arena, _("Your GPUs do nothing but exchange data %.0f %% of the time. Main cause: %s (comm-exposed)."), 100 * rest / wall, f->f.phrase);
     return GW_FIRED;
 }
 
@@ -280,7 +291,6 @@ int gw_find_slow_link(struct gw_rank_diag *g)
     gw_diag_against(&g->d, f, NAN, "1", "", _("that these GPUs are joined by NVLink is taken from their name: gpuwhy check shows the links"));
     gw_diag_fix(f, _("see what NCCL uses: `NCCL_DEBUG=INFO`, and look for P2P/IPC (good), SHM or NET/Socket (slow) in its lines; then `gpuwhy check` for the topology. Containers need one PID and IPC name space or P2P is off"),
                 _("nccl-tests: all_reduce_perf -b 8M -e 1G -f 2 -g 8"), "");
-    if (!g->head)
-        g->head = gw_arena_printf(g->d.arena, _("Your GPUs exchange data far below the rate of their links (%.3g of %.3g GB/s)."), bus / 1e9, rate / 1e9);
+    g->head[GW_F_SLOW_LINK] = gw_arena_printf(g->d.arena, _("Your GPUs exchange data far below the rate of their links: %.3g of %.3g GB/s (comm-slow-link)."), bus / 1e9, rate / 1e9);
     return GW_FIRED;
 }

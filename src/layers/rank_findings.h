@@ -12,7 +12,7 @@ struct gw_rank_diag {
     const struct gw_ranks *x;
     const struct gw_rank_summary *const *list;
     size_t n;
-    const char *head; /* first sentence of the verdict, should communication be it */
+    const char *head[GW_F_COUNT]; /* first sentence of the verdict, should that finding be it; NULL: the usual one */
 };
 
 const char *gw_rank_who(struct gw_rank_diag *g, size_t r); /* "rank 3", "GPU 3" */

@@ -58,7 +58,8 @@ static double worth(const struct gw_all *a, const char *id, int lv)
 {
     double now = 0, then = 0, wall = (double)a->g.d.wall;
     for (size_t r = 0; r < a->g.n; r++) {
-        double own = (double)(a->g.list[r]->window.wall - a->g.x->row[r].wait_exposed);
+        const struct gw_ranks_row *row = a->g.x->row + r;
+        double own = (double)(a->g.list[r]->window.wall - row->wait_exposed - row->cold);
         const struct gw_finding *f = find(a->rep[r], id);
         double gain = f ? level(&f->gain, lv) : 1;
         double less = gain > 1 ? (double)a->g.list[r]->window.wall * (1 - 1 / gain) : 0;
@@ -270,7 +271,7 @@ static void tables(struct gw_all *a)
         row[i] = (struct gw_report_rank){.rank = s->rank, .device = s->device, .path = s->path, .name = s->gpu, .steps = s->steps,
                                          .median_step_ns = s->median_step_ns, .wall = w->wall, .compute = w->compute,
                                          .comm_exposed = w->comm_exposed, .copy_exposed = w->copy_exposed, .idle = w->idle,
-                                         .wait = q->wait, .wait_exposed = q->wait_exposed, .transfer = q->transfer, .last = q->last,
+                                         .wait = q->wait + q->cold, .wait_exposed = q->wait_exposed + q->cold, .transfer = q->transfer, .last = q->last,
                                          .late = q->late, .cause = top_cause(s)};
     }
     for (size_t i = 0; c && i < x->ncls; i++) {
@@ -320,8 +321,7 @@ static void judge(struct gw_all *a)
                                               a->g.n, 100 * d->busy);
         return;
     }
-    int comm = !strcmp(f->id, "straggler") || !strcmp(f->id, "comm-exposed") || !strcmp(f->id, "comm-slow-link");
-    gw_diag_blame(d, r, f, comm ? a->g.head : NULL);
+    gw_diag_blame(d, r, f, a->g.head[number_of(f->id)]);
 }
 
 /* The rank the report speaks of: the late one, else the one that waits least; it must have a report. */

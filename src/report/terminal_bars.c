@@ -216,7 +216,10 @@ static void title(struct gw_terminal *m, size_t i)
     const struct gw_report_device *d = &m->rep->devices[i];
     t->indent = 0;
     gw_text_blank(t);
-    gw_text_printf(t, _("GPU\xc2\xa0%" PRId64), d->id);
+    if (m->rep->rank_count > 1 && d->rank >= 0)
+        gw_text_printf(t, _("rank\xc2\xa0%" PRId64 ", GPU\xc2\xa0%" PRId64), d->rank, d->id);
+    else
+        gw_text_printf(t, _("GPU\xc2\xa0%" PRId64), d->id);
     if (d->name && *d->name) {
         gw_text_words(t, " ");
         gw_text_words(t, d->name);
@@ -230,7 +233,11 @@ void gw_terminal_devices(struct gw_terminal *m)
 {
     const struct gw_report *r = m->rep;
     size_t main_device = r->main_device < r->device_count ? r->main_device : 0;
-    if (r->device_count == 1) {
+    if (r->rank_count > 1 && r->device_count > 0) {
+        title(m, main_device);
+        device(m, &r->devices[main_device]);
+        gw_terminal_ranks(m);
+    } else if (r->device_count == 1) {
         device(m, &r->devices[0]);
     } else if (r->device_count == 2) {
         for (size_t i = 0; i < 2; i++) {

@@ -37,28 +37,6 @@ void gw_record_progress(struct gw_record_import *im, uint64_t offset)
 
 /* --- facts of the recorder -------------------------------------------------------------------------------------------- */
 
-static const char *value_of(const char *line, const char *key)
-{
-    size_t n = strlen(key);
-    return strncmp(line, key, n) == 0 && line[n] == '=' ? line + n + 1 : NULL;
-}
-
-static void fact(struct gw_record_import *im, const char *line)
-{
-    struct gw_facts *f = &im->t->facts;
-    const char *v;
-    unsigned index;
-    char uuid[48];
-    if ((v = value_of(line, "host.name")))
-        f->host = gw_arena_strdup(im->t->arena, v);
-    else if ((v = value_of(line, "nvml.cuda_driver")))
-        f->cuda_driver = atoi(v);
-    else if (sscanf(line, "gpu.%u.uuid=%47s", &index, uuid) == 2 && im->n_gpus < sizeof im->gpus / sizeof *im->gpus) {
-        memcpy(im->gpus[im->n_gpus].uuid, uuid, sizeof uuid);
-        im->gpus[im->n_gpus++].index = index;
-    }
-}
-
 static void facts(struct gw_record_import *im, const struct gw_chunk *c)
 {
     char text[4096];
@@ -69,13 +47,14 @@ static void facts(struct gw_record_import *im, const struct gw_chunk *c)
         if (n < sizeof text) {
             memcpy(text, p, n);
             text[n] = 0;
-            fact(im, text);
+            gw_record_facts_line(im, text);
         }
         p += n + 1;
     }
 }
 
-static int read_host(struct gw_record_import *im, const char *path, struct gw_error *err)
+/* The first look at the recorder's own file: facts and the start of time, which the other files need. */
+static int read_facts(struct gw_record_import *im, const char *path, struct gw_error *err)
 {
     struct gw_reader r;
     struct gw_chunk c;
@@ -90,7 +69,6 @@ static int read_host(struct gw_record_import *im, const char *path, struct gw_er
         gw_trace_lose(im->t, GW_LOSS_DAMAGED, r.damaged + r.missing, r.first_damage);
     if (r.torn)
         gw_trace_lose(im->t, GW_LOSS_TRUNCATED, 1, r.first_damage);
-    im->bytes_done += (int64_t)r.size;
     gw_reader_close(&r);
     return 0;
 }
@@ -131,13 +109,16 @@ static int read_folder(struct gw_record_import *im, struct gw_error *err)
         return gw_error_set(err, GW_ENOMEM, im->folder, -1, "", "out of memory");
     size_t n = list(im->folder, names, &im->bytes_total);
     snprintf(path, sizeof path, "%s/" GW_REC_META, im->folder);
-    rc = read_host(im, path, err);
+    rc = read_facts(im, path, err);
     for (size_t i = 0; rc == 0 && i < n; i++) {
         struct gw_error one;
         memset(&one, 0, sizeof one);
         if (!im->stopped && gw_record_read_cuda(im, names[i], &one) < 0)
             gw_trace_lose(im->t, GW_LOSS_DAMAGED, 1, 0); /* one process's file is lost, the others count */
     }
+    snprintf(path, sizeof path, "%s/" GW_REC_META, im->folder);
+    if (rc == 0)
+        rc = gw_record_read_host(im, path, err);
     for (size_t i = 0; i < n; i++)
         free(names[i]);
     free(names);
@@ -161,7 +142,12 @@ static int read_record(struct gw_trace *t, const char *path, const struct gw_imp
             strcpy(folder, ".");
     }
     im.folder = folder;
-    int rc = read_folder(&im, err);
+    im.gpu_from = INT64_MAX;
+    im.gpu_to = INT64_MIN;
+    int rc = gw_record_facts_begin(&im);
+    if (rc == 0)
+        rc = read_folder(&im, err);
+    gw_record_facts_free(&im);
     if (rc < 0)
         return rc;
     struct gw_source *s = gw_trace_source(t, path, "record");

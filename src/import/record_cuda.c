@@ -173,6 +173,18 @@ static void choose_window(struct cuda_file *f)
         f->from = 0, f->to = -1; /* one window: all there is */
 }
 
+/* The time for which this process's GPU work is in the trace. */
+static void note_span(struct cuda_file *f)
+{
+    const struct span *w = f->windows.data;
+    struct gw_record_import *im = f->im;
+    if (!f->windows.len)
+        return;
+    int64_t from = f->from > f->to ? w[0].start : f->from, to = f->from > f->to ? w[f->windows.len - 1].end : f->to;
+    im->gpu_from = from < im->gpu_from ? from : im->gpu_from;
+    im->gpu_to = to > im->gpu_to ? to : im->gpu_to;
+}
+
 static void check_clocks(struct cuda_file *f)
 {
     const struct gw_rec_clock *k = f->clocks.data;
@@ -373,8 +385,13 @@ static void count_losses(struct cuda_file *f)
         gw_trace_lose(t, GW_LOSS_DAMAGED, f->r.damaged + f->r.missing, f->r.first_damage);
     if (!f->r.ended && f->r.torn)
         gw_trace_lose(t, GW_LOSS_TRUNCATED, 1, f->r.first_damage);
-    if (gw_rec_state_loses(s->state))
+    f->im->inject_cpu_s += (double)s->own_cpu_ns * 1e-9;
+    f->im->cuda_pids[f->index] = f->r.head.pid;
+    f->im->cuda_ops[f->index] = s->records;
+    if (gw_rec_state_loses(s->state)) {
         gw_trace_lose(t, GW_LOSS_RECORDING_STOPPED, 1, -1);
+        f->im->gpu_records = f->im->gpu_records ? f->im->gpu_records : gw_rec_state_text(s->state);
+    }
     if (s->cupti_version)
         t->facts.cupti = (int)s->cupti_version;
 }
@@ -398,6 +415,7 @@ int gw_record_read_cuda(struct gw_record_import *im, const char *path, struct gw
     learn(f);
     check_clocks(f);
     choose_window(f);
+    note_span(f);
     count_losses(f);
     mark_runtime(f, path);
     gw_reader_close(&f->r);

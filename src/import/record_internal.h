@@ -3,6 +3,7 @@
 #define GW_RECORD_INTERNAL_H
 
 #include "import/importer.h"
+#include "model/host_facts.h"
 #include "record/record_read.h"
 
 enum { GW_RECORD_MAX_FILES = 4096 };
@@ -20,12 +21,45 @@ struct gw_record_import {
     int stopped;            /* the user asked to stop */
     uint32_t processes;     /* CUDA files read so far */
     int64_t clock_error_ns;
+    int64_t gpu_from, gpu_to;   /* time for which GPU work is in the trace, CLOCK_REALTIME; gpu_from > gpu_to = none */
+    double inject_cpu_s;        /* of our threads inside the job */
+    uint32_t cuda_pids[GW_RECORD_MAX_FILES]; /* processes with a CUDA file, `processes` of them */
+    uint64_t cuda_ops[GW_RECORD_MAX_FILES];  /* GPU records of each */
+    const char *gpu_records;    /* state text of the first process whose recording failed, NULL none */
+    struct gw_host_facts *host;
+    struct gw_array host_gpus;   /* struct gw_host_gpu */
+    struct gw_array host_mounts; /* struct gw_host_mount */
+    struct gw_array host_cpus;   /* struct gw_record_cpus */
+    int64_t job_pid;
+    int machine_arm;             /* system call numbers are those of arm64 */
 };
+struct gw_record_cpus { int64_t pid; int cpus; };
 
 /* --- record_cuda.c: one file of the injected library ---------------------------------------------------------------- */
 int gw_record_read_cuda(struct gw_record_import *im, const char *path, struct gw_error *err);
 /* Bytes of the next chunk for the progress; sets `stopped`. */
 void gw_record_progress(struct gw_record_import *im, uint64_t offset);
+
+/* --- record_facts.c: what the recorder wrote about the machine and the job, one "key=value" at a time -------------------- */
+/* Sets im->host up; 0 or GW_ENOMEM. */
+int gw_record_facts_begin(struct gw_record_import *im);
+void gw_record_facts_line(struct gw_record_import *im, const char *line);
+void gw_record_facts_free(struct gw_record_import *im);
+
+/* --- record_host.c: samples, counters and processes of the recorder's own file ------------------------------------------- */
+/* After the CUDA files: keeps events of the time around them. Completes im->host and gives it to the trace. */
+int gw_record_read_host(struct gw_record_import *im, const char *path, struct gw_error *err);
+
+/* --- record_state.c ------------------------------------------------------------------------------------------------------- */
+/* What a thread was doing, from what /proc said. `arm`: system call numbers of arm64, else of x86-64. */
+unsigned gw_record_state(const struct gw_rec_thread *t, int arm, const char *wchan);
+/* enum gw_host_role from the command line and name of a process and its flags; TRAINER is decided by the caller. */
+unsigned gw_record_role(uint32_t flags, const char *comm, const char *command, unsigned parent_role);
+/* 1 when files of this type come over a network or through a user-space server. */
+int gw_record_is_remote(const char *fs_type);
+
+/* --- record_hook.c: what the settings hook wrote in each Python process ---------------------------------------------------- */
+void gw_record_read_hooks(struct gw_record_import *im);
 
 /* --- record_names.c --------------------------------------------------------------------------------------------------- */
 /* The readable form of a mangled C++ name in `out`, or the name itself. Needs libstdc++ at run time, found by dlopen. */

@@ -77,6 +77,8 @@ struct gw_facts {
     const char *profiler;        /* who recorded: "torch.profiler", "nsys", "gpuwhy run" */
 };
 
+struct gw_host_facts;
+
 struct gw_trace {
     struct gw_arena *arena;
     struct gw_intern *names;
@@ -91,6 +93,7 @@ struct gw_trace {
     void *priv;               /* lookup tables of trace.c */
     struct gw_array index;    /* uint32_t: storage of all order arrays */
     struct gw_array kernel_metrics; /* struct gw_kernel_metrics (kernel_metrics.h); zeroed = none were read */
+    struct gw_host_facts *host; /* host_facts.h: what was recorded beside the GPU's work; NULL = nothing was */
 };
 
 /* `max_bytes`: memory the events may take, 0 = no cap. NULL when out of memory. */

@@ -70,6 +70,7 @@ struct gpm_support { uint32_t version, is_supported; };
     FN(clock_max, "nvmlDeviceGetMaxClockInfo", NULL, (void *, int, uint32_t *))                                        \
     FN(power, "nvmlDeviceGetPowerUsage", NULL, (void *, uint32_t *))                                                   \
     FN(power_limit, "nvmlDeviceGetEnforcedPowerLimit", NULL, (void *, uint32_t *))                                     \
+    FN(power_default, "nvmlDeviceGetPowerManagementDefaultLimit", NULL, (void *, uint32_t *))                          \
     FN(reasons, "nvmlDeviceGetCurrentClocksEventReasons", "nvmlDeviceGetCurrentClocksThrottleReasons",                 \
        (void *, unsigned long long *))                                                                                 \
     FN(temp, "nvmlDeviceGetTemperature", NULL, (void *, int, uint32_t *))                                              \
@@ -144,6 +145,8 @@ static void device_facts(struct gw_nvml_live *n, uint32_t i)
         fact_number(n, i, "memory_clock_max_mhz", v);
     if (n->call_power_limit && n->call_power_limit(h, &v) == 0)
         fact_number(n, i, "power_limit_w", v / 1000.0);
+    if (n->call_power_default && n->call_power_default(h, &v) == 0)
+        fact_number(n, i, "power_default_w", v / 1000.0);
     if (n->call_pcie_gen_max && n->call_pcie_gen_max(h, &v) == 0)
         fact_number(n, i, "pcie_gen_max", v);
     if (n->call_pcie_width_max && n->call_pcie_width_max(h, &v) == 0)

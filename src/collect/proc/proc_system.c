@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/statvfs.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #include "collect/proc/proc_read.h"
@@ -201,6 +202,9 @@ void gw_system_facts(struct gw_system *s)
     limits(s);
     long online = sysconf(_SC_NPROCESSORS_ONLN);
     gw_sink_factf(s->sink, "host.cpus", "%ld", online);
+    struct utsname un;
+    if (uname(&un) == 0)
+        gw_sink_fact(s->sink, "host.machine", un.machine);
     gw_sink_factf(s->sink, "host.page_bytes", "%ld", sysconf(_SC_PAGESIZE));
     if (gw_proc_text(s->proc, "meminfo", buf, sizeof buf) > 0) {
         double v;

@@ -1,0 +1,159 @@
+/* record_facts.c - the recorder's facts into gw_host_facts and gw_facts. See record_internal.h. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "import/record_internal.h"
+
+enum { MAX_GPUS = 64, MAX_MOUNTS = 64, MAX_CPUS = 4096 };
+
+int gw_record_facts_begin(struct gw_record_import *im)
+{
+    struct gw_host_facts *h = gw_arena_alloc(im->t->arena, sizeof *h);
+    if (!h)
+        return GW_ENOMEM;
+    *h = (struct gw_host_facts){.recorded_ns = -1, .recorder_cpu_s = NAN, .inject_cpu_s = NAN, .cpus_online = -1, .cpu_limit = NAN,
+                                .memory_bytes = NAN, .memory_limit_bytes = NAN, .trainer = -1, .cudnn_benchmark = -1, .cudnn_tf32 = -1,
+                                .matmul_tf32 = -1, .torch_threads = -1, .anomaly = -1, .omp_threads = -1};
+    im->host = h;
+    im->job_pid = -1;
+    gw_array_init(&im->host_gpus, sizeof(struct gw_host_gpu), MAX_GPUS);
+    gw_array_init(&im->host_mounts, sizeof(struct gw_host_mount), MAX_MOUNTS);
+    gw_array_init(&im->host_cpus, sizeof(struct gw_record_cpus), MAX_CPUS);
+    return 0;
+}
+
+void gw_record_facts_free(struct gw_record_import *im)
+{
+    gw_array_free(&im->host_gpus);
+    gw_array_free(&im->host_mounts);
+    gw_array_free(&im->host_cpus);
+}
+
+/* "0-3,8" -> 5; -1 when it is no list. */
+static int count_cpus(const char *list)
+{
+    int n = 0;
+    for (const char *p = list; *p;) {
+        char *end;
+        long a = strtol(p, &end, 10), b = a;
+        if (end == p || a < 0)
+            return -1;
+        if (*end == '-') {
+            p = end + 1;
+            b = strtol(p, &end, 10);
+            if (end == p || b < a || b > 1 << 20)
+                return -1;
+        }
+        n += (int)(b - a + 1);
+        p = end + (*end == ',');
+        if (*end && *end != ',')
+            return n;
+    }
+    return n ? n : -1;
+}
+
+static struct gw_host_gpu *gpu_at(struct gw_record_import *im, int64_t index)
+{
+    struct gw_host_gpu *g = im->host_gpus.data;
+    for (size_t i = 0; i < im->host_gpus.len; i++)
+        if (g[i].device == index)
+            return g + i;
+    g = gw_array_push(&im->host_gpus);
+    if (g)
+        *g = (struct gw_host_gpu){.device = index, .memory_bytes = NAN, .sm_clock_max_mhz = NAN, .memory_clock_max_mhz = NAN,
+                                  .power_limit_w = NAN, .power_default_w = NAN};
+    return g;
+}
+
+static void gpu_fact(struct gw_record_import *im, const char *rest)
+{
+    char *end, key[32];
+    long index = strtol(rest, &end, 10);
+    if (end == rest || *end != '.' || index < 0)
+        return;
+    const char *eq = strchr(++end, '=');
+    struct gw_host_gpu *g = eq && eq - end < (long)sizeof key ? gpu_at(im, index) : NULL;
+    if (!g)
+        return;
+    snprintf(key, sizeof key, "%.*s", (int)(eq - end), end);
+    const struct { const char *key; double *to; } numbers[] = {
+        {"memory_bytes", &g->memory_bytes}, {"sm_clock_max_mhz", &g->sm_clock_max_mhz},
+        {"memory_clock_max_mhz", &g->memory_clock_max_mhz}, {"power_limit_w", &g->power_limit_w},
+        {"power_default_w", &g->power_default_w}};
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        if (strcmp(numbers[i].key, key) == 0)
+            *numbers[i].to = atof(eq + 1);
+    if (strcmp(key, "name") == 0)
+        g->name = gw_arena_strdup(im->t->arena, eq + 1);
+    else if (strcmp(key, "gpm") == 0)
+        g->has_gpm = strcmp(eq + 1, "yes") == 0;
+    else if (strcmp(key, "uuid") == 0 && im->n_gpus < sizeof im->gpus / sizeof *im->gpus) {
+        snprintf(im->gpus[im->n_gpus].uuid, sizeof im->gpus[0].uuid, "%s", eq + 1);
+        im->gpus[im->n_gpus++].index = index;
+    }
+}
+
+/* "nfs4 /data=/data/x.bin" */
+static void mount_fact(struct gw_record_import *im, const char *rest)
+{
+    const char *space = strchr(rest, ' '), *eq = space ? strchr(space, '=') : NULL;
+    struct gw_host_mount *m = eq ? gw_array_push(&im->host_mounts) : NULL;
+    if (!m)
+        return;
+    struct gw_arena *a = im->t->arena;
+    *m = (struct gw_host_mount){.type = gw_arena_strndup(a, rest, (size_t)(space - rest)),
+                                .point = gw_arena_strndup(a, space + 1, (size_t)(eq - space - 1)), .file = gw_arena_strdup(a, eq + 1)};
+    if (!m->type || !m->point || !m->file)
+        im->host_mounts.len--;
+    else
+        m->remote = gw_record_is_remote(m->type);
+}
+
+void gw_record_facts_line(struct gw_record_import *im, const char *line)
+{
+    struct gw_facts *f = &im->t->facts;
+    struct gw_host_facts *h = im->host;
+    const char *eq = strchr(line, '=');
+    char key[160];
+    if (!eq || eq - line >= (long)sizeof key)
+        return;
+    snprintf(key, sizeof key, "%.*s", (int)(eq - line), line);
+    const char *v = eq + 1;
+    const struct { const char *key; double *to; } numbers[] = {{"cgroup.cpu_limit", &h->cpu_limit},
+                                                               {"cgroup.memory_limit_bytes", &h->memory_limit_bytes},
+                                                               {"host.memory_bytes", &h->memory_bytes},
+                                                               {"recorder.cpu_s", &h->recorder_cpu_s}};
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        if (strcmp(numbers[i].key, key) == 0)
+            *numbers[i].to = atof(v);
+    if (strncmp(line, "gpu.", 4) == 0)
+        gpu_fact(im, line + 4);
+    else if (strncmp(line, "mount.", 6) == 0)
+        mount_fact(im, line + 6);
+    else if (strncmp(line, "cpus_allowed.", 13) == 0) {
+        struct gw_record_cpus *c = gw_array_push(&im->host_cpus);
+        if (c)
+            *c = (struct gw_record_cpus){strtoll(line + 13, NULL, 10), count_cpus(v)};
+    } else if (strcmp(key, "host.name") == 0)
+        f->host = gw_arena_strdup(im->t->arena, v);
+    else if (strcmp(key, "host.kernel") == 0)
+        h->kernel = gw_arena_strdup(im->t->arena, v);
+    else if (strcmp(key, "host.machine") == 0)
+        im->machine_arm = strcmp(v, "aarch64") == 0;
+    else if (strcmp(key, "host.cpus") == 0)
+        h->cpus_online = atoi(v);
+    else if (strcmp(key, "nvml.cuda_driver") == 0)
+        f->cuda_driver = atoi(v);
+    else if (strcmp(key, "job.pid") == 0)
+        im->job_pid = strtoll(v, NULL, 10);
+    else if (strcmp(key, "recorded_s") == 0)
+        h->recorded_ns = (int64_t)(atof(v) * 1e9);
+    else if (strncmp(key, "env.", 4) == 0 && strstr(key, ".OMP_NUM_THREADS") && atoi(v) > 0)
+        h->omp_threads = atoi(v);
+    else if (strncmp(key, "env.", 4) == 0 && strstr(key, ".WORLD_SIZE") && atoi(v) > 0)
+        f->world_size = f->world_size > 0 ? f->world_size : atoi(v);
+    else if (strncmp(key, "injection.", 10) == 0)
+        h->gpu_records = gw_arena_printf(im->t->arena, "%s: %s", key, v);
+}

@@ -1,6 +1,6 @@
 /*
- * fake_check_cuda.c - a libcuda.so.1 for `gpuwhy check --load` and `--measure`: device memory is host memory, copies are
- * real, time is real. It ends the program at a call that the driver API would not allow.
+ * fake_check_cuda.c - a libcuda.so.1 for `gpuwhy check --load` and `--measure`: device memory is host memory, copies
+ * are real, time is real. It ends the program at a call that the driver API would not allow.
  *
  * GPUWHY_FAKE_CUDA chooses what goes wrong: "" nothing, "none" no device, "broken" cuInit fails, "noptx" no code is
  * taken, "hang" cuInit never returns, "crash" the first copy dies, "full" no memory is left.
@@ -13,7 +13,10 @@
 
 enum { SUCCESS = 0, INVALID_VALUE = 1, OUT_OF_MEMORY = 2, NO_DEVICE = 100, INVALID_PTX = 218, DEVICES = 2 };
 
-struct event { struct timespec t; int recorded; };
+struct event {
+    struct timespec t;
+    int recorded;
+};
 static int ready, current = -1;
 static char contexts[DEVICES];
 static const char *mode = "";
@@ -237,8 +240,10 @@ API cuModuleGetFunction(void **out, void *module, const char *name)
     *out = module;
     return SUCCESS;
 }
-API cuLaunchKernel(void *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared, void *s, void **params, void **extra);
-API cuLaunchKernel(void *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared, void *s, void **params, void **extra)
+API cuLaunchKernel(void *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
+                   unsigned shared, void *s, void **params, void **extra);
+API cuLaunchKernel(void *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
+                   unsigned shared, void *s, void **params, void **extra)
 {
     on_stream(s, __func__);
     if (f != &contexts[current] || gx * gy * gz != 1 || bx * by * bz != 1 || shared || params || extra)

@@ -23,7 +23,11 @@ enum { SUCCESS = 0, UNINITIALIZED = 1, INVALID = 2, NOT_SUPPORTED = 3, NOT_FOUND
 enum { MAX_GPUS = 16, MAX_LINES = 2000 };
 
 typedef void *device;
-struct line { char key[96]; char rest[256]; int calls; };
+struct line {
+    char key[96];
+    char rest[256];
+    int calls;
+};
 
 static struct line lines[MAX_LINES];
 static int line_count, running, ended;
@@ -134,7 +138,8 @@ static int value_of(device d, const char *function, long long *out)
     return !missing(function) && number(key, out) ? SUCCESS : NOT_SUPPORTED;
 }
 
-/* --- system ---------------------------------------------------------------------------------------------------------- */
+/* --- system ----------------------------------------------------------------------------------------------------------
+ */
 
 API nvmlInit_v2(void);
 API nvmlInit_v2(void)
@@ -215,51 +220,59 @@ API nvmlDeviceGetName(device d, char *out, unsigned cap) { return device_text(d,
 API nvmlDeviceGetUUID(device d, char *out, unsigned cap);
 API nvmlDeviceGetUUID(device d, char *out, unsigned cap) { return device_text(d, "uuid", out, cap, __func__); }
 
-struct pci { char legacy[16]; unsigned domain, bus, device, id, sub; char bus_id[32]; };
+struct pci {
+    char legacy[16];
+    unsigned domain, bus, device, id, sub;
+    char bus_id[32];
+};
 API nvmlDeviceGetPciInfo_v3(device d, struct pci *out);
-API nvmlDeviceGetPciInfo_v3(device d, struct pci *out) { return device_text(d, "bus", out->bus_id, sizeof out->bus_id, __func__); }
+API nvmlDeviceGetPciInfo_v3(device d, struct pci *out)
+{
+    return device_text(d, "bus", out->bus_id, sizeof out->bus_id, __func__);
+}
 
-/* --- numbers --------------------------------------------------------------------------------------------------------- */
+/* --- numbers ---------------------------------------------------------------------------------------------------------
+ */
 
-#define U32(name) \
-    API name(device d, unsigned *out); \
-    API name(device d, unsigned *out) \
-    { \
-        long long v; \
-        if (!out) \
-            wrong(#name); \
+#define U32(name)                        \
+    API name(device d, unsigned *out);   \
+    API name(device d, unsigned *out)    \
+    {                                    \
+        long long v;                     \
+        if (!out)                        \
+            wrong(#name);                \
         int rc = value_of(d, #name, &v); \
-        if (rc == SUCCESS) \
-            *out = (unsigned)v; \
-        return rc; \
+        if (rc == SUCCESS)               \
+            *out = (unsigned)v;          \
+        return rc;                       \
     }
-#define U32_OF(name) \
-    API name(device d, int what, unsigned *out); \
-    API name(device d, int what, unsigned *out) \
-    { \
-        char key[80]; \
-        long long v; \
-        if (!out) \
-            wrong(#name); \
+#define U32_OF(name)                                  \
+    API name(device d, int what, unsigned *out);      \
+    API name(device d, int what, unsigned *out)       \
+    {                                                 \
+        char key[80];                                 \
+        long long v;                                  \
+        if (!out)                                     \
+            wrong(#name);                             \
         snprintf(key, sizeof key, #name ":%d", what); \
-        int rc = value_of(d, key, &v); \
-        if (rc == SUCCESS) \
-            *out = (unsigned)v; \
-        return rc; \
+        int rc = value_of(d, key, &v);                \
+        if (rc == SUCCESS)                            \
+            *out = (unsigned)v;                       \
+        return rc;                                    \
     }
-#define PAIR(name, type) \
+#define PAIR(name, type)                  \
     API name(device d, type *a, type *b); \
-    API name(device d, type *a, type *b) \
-    { \
-        long long v; \
-        if (!a || !b) \
-            wrong(#name); \
-        int rc = value_of(d, #name, &v); \
-        if (rc == SUCCESS) { \
-            *a = (type)(v / 100); \
-            *b = (type)(v % 100); \
-        } \
-        return rc; \
+    API name(device d, type *a, type *b)  \
+    {                                     \
+        long long v;                      \
+        if (!a || !b)                     \
+            wrong(#name);                 \
+        int rc = value_of(d, #name, &v);  \
+        if (rc == SUCCESS) {              \
+            *a = (type)(v / 100);         \
+            *b = (type)(v % 100);         \
+        }                                 \
+        return rc;                        \
     }
 U32(nvmlDeviceGetPowerUsage)
 U32(nvmlDeviceGetPerformanceState)
@@ -281,12 +294,17 @@ U32_OF(nvmlDeviceGetClockInfo)
 U32_OF(nvmlDeviceGetMaxClockInfo)
 U32_OF(nvmlDeviceGetApplicationsClock)
 U32_OF(nvmlDeviceGetDefaultApplicationsClock)
-PAIR(nvmlDeviceGetMigMode, unsigned)          /* 100 = on now, off next */
+PAIR(nvmlDeviceGetMigMode, unsigned) /* 100 = on now, off next */
 PAIR(nvmlDeviceGetEccMode, int)
 PAIR(nvmlDeviceGetCudaComputeCapability, int) /* 900 = 9.0 */
 
-struct memory { unsigned long long total, free, used; };
-struct memory_v2 { unsigned version; unsigned long long total, reserved, free, used; };
+struct memory {
+    unsigned long long total, free, used;
+};
+struct memory_v2 {
+    unsigned version;
+    unsigned long long total, reserved, free, used;
+};
 API nvmlDeviceGetMemoryInfo(device d, struct memory *out);
 API nvmlDeviceGetMemoryInfo(device d, struct memory *out)
 {
@@ -337,7 +355,9 @@ API nvmlDeviceGetBAR1MemoryInfo(device d, struct memory *out)
     }
     return rc;
 }
-struct utilization { unsigned gpu, memory; };
+struct utilization {
+    unsigned gpu, memory;
+};
 API nvmlDeviceGetUtilizationRates(device d, struct utilization *out);
 API nvmlDeviceGetUtilizationRates(device d, struct utilization *out)
 {
@@ -381,7 +401,17 @@ API nvmlDeviceGetRemappedRows(device d, unsigned *cor, unsigned *unc, unsigned *
     return l && sscanf(l->rest, "%u %u %u %u", cor, unc, pending, failed) == 4 ? SUCCESS : NOT_SUPPORTED;
 }
 
-struct field { unsigned id, scope; long long stamp, latency; unsigned type; int result; union { unsigned u32; unsigned long long u64; double d; } value; };
+struct field {
+    unsigned id, scope;
+    long long stamp, latency;
+    unsigned type;
+    int result;
+    union {
+        unsigned u32;
+        unsigned long long u64;
+        double d;
+    } value;
+};
 API nvmlDeviceGetFieldValues(device d, int n, struct field *f);
 API nvmlDeviceGetFieldValues(device d, int n, struct field *f)
 {
@@ -405,9 +435,14 @@ API nvmlDeviceGetFieldValues(device d, int n, struct field *f)
     return SUCCESS;
 }
 
-/* --- processes, MIG, links ------------------------------------------------------------------------------------------- */
+/* --- processes, MIG, links -------------------------------------------------------------------------------------------
+ */
 
-struct process { unsigned pid; unsigned long long bytes; unsigned gi, ci; };
+struct process {
+    unsigned pid;
+    unsigned long long bytes;
+    unsigned gi, ci;
+};
 static int processes(device d, unsigned *count, struct process *out, const char *what, const char *function)
 {
     char key[32];
@@ -428,9 +463,15 @@ static int processes(device d, unsigned *count, struct process *out, const char 
     return SUCCESS;
 }
 API nvmlDeviceGetComputeRunningProcesses_v3(device d, unsigned *count, struct process *out);
-API nvmlDeviceGetComputeRunningProcesses_v3(device d, unsigned *count, struct process *out) { return processes(d, count, out, "process", __func__); }
+API nvmlDeviceGetComputeRunningProcesses_v3(device d, unsigned *count, struct process *out)
+{
+    return processes(d, count, out, "process", __func__);
+}
 API nvmlDeviceGetGraphicsRunningProcesses_v3(device d, unsigned *count, struct process *out);
-API nvmlDeviceGetGraphicsRunningProcesses_v3(device d, unsigned *count, struct process *out) { return processes(d, count, out, "graphics", __func__); }
+API nvmlDeviceGetGraphicsRunningProcesses_v3(device d, unsigned *count, struct process *out)
+{
+    return processes(d, count, out, "graphics", __func__);
+}
 
 API nvmlDeviceGetMigDeviceHandleByIndex(device d, unsigned k, device *out);
 API nvmlDeviceGetMigDeviceHandleByIndex(device d, unsigned k, device *out)
@@ -471,7 +512,10 @@ static int pair_value(device a, device b, const char *word, int *out, const char
     return NOT_SUPPORTED;
 }
 API nvmlDeviceGetTopologyCommonAncestor(device a, device b, int *out);
-API nvmlDeviceGetTopologyCommonAncestor(device a, device b, int *out) { return pair_value(a, b, "ancestor", out, __func__); }
+API nvmlDeviceGetTopologyCommonAncestor(device a, device b, int *out)
+{
+    return pair_value(a, b, "ancestor", out, __func__);
+}
 API nvmlDeviceGetP2PStatus(device a, device b, int caps, int *out);
 API nvmlDeviceGetP2PStatus(device a, device b, int caps, int *out)
 {

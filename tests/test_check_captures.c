@@ -1,4 +1,5 @@
-/* Saved output of the usual tools: small pieces written here, and files of other people's machines when they are there. */
+/* Saved output of the usual tools: small pieces written here, and files of other people's machines when they are there.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -40,7 +41,8 @@ static void check_is(const struct gw_env *env, const char *id, enum gw_check_sta
     struct gw_arena *arena = gw_arena_create(0);
     const struct gw_check *c = gw_check_find(gw_checks_run(env, arena), id);
     if (c->status != status || !strstr(c->value, value))
-        fail_msg("%s is %s: '%s', not %s: '%s'", id, gw_check_status_id(c->status), c->value, gw_check_status_id(status), value);
+        fail_msg("%s is %s: '%s', not %s: '%s'", id, gw_check_status_id(c->status), c->value,
+                 gw_check_status_id(status), value);
     gw_arena_destroy(arena);
 }
 
@@ -52,68 +54,68 @@ static int note_has(const struct gw_env *env, const char *text)
     return 0;
 }
 
-/* --- nvidia-smi -q ----------------------------------------------------------------------------------------------------- */
+/* --- nvidia-smi -q
+ * ----------------------------------------------------------------------------------------------------- */
 
-static const char query[] =
-    "==============NVSMI LOG==============\n"
-    "\n"
-    "Timestamp                                 : Wed Jul 31 11:22:39 2024\n"
-    "Driver Version                            : 535.161.08\n"
-    "CUDA Version                              : 12.2\n"
-    "\n"
-    "Attached GPUs                             : 2\n"
-    "GPU 00000000:19:00.0\n"
-    "    Product Name                          : NVIDIA H100 80GB HBM3\n"
-    "    Product Architecture                  : Hopper\n"
-    "    Persistence Mode                      : Enabled\n"
-    "    MIG Mode\n"
-    "        Current                           : Disabled\n"
-    "        Pending                           : Disabled\n"
-    "    PCI\n"
-    "        Bus Id                            : 00000000:19:00.0\n"
-    "        GPU Link Info\n"
-    "            PCIe Generation\n"
-    "                Max                       : 5\n"
-    "                Current                   : 4\n"
-    "                Host Max                  : N/A\n"
-    "            Link Width\n"
-    "                Max                       : 16x\n"
-    "                Current                   : 8x\n"
-    "        Replays Since Reset               : 67\n"
-    "        Tx Throughput                     : 632 KB/s\n"
-    "    Performance State                     : P0\n"
-    "    Clocks Throttle Reasons\n" /* as before driver 535 */
-    "        Idle                              : Not Active\n"
-    "        HW Slowdown                       : Active\n"
-    "            HW Thermal Slowdown           : Not Active\n"
-    "            HW Power Brake Slowdown       : Active\n"
-    "        SW Thermal Slowdown               : Not Active\n"
-    "    FB Memory Usage\n"
-    "        Total                             : 81559 MiB\n"
-    "        Used                              : 10 MiB\n"
-    "    Compute Mode                          : Exclusive_Process\n"
-    "    Utilization\n"
-    "        Gpu                               : 97 %\n"
-    "        Memory                            : N/A\n"
-    "    GPU Power Readings\n"
-    "        Power Draw                        : 412.25 W\n"
-    "        Current Power Limit               : 500.00 W\n"
-    "        Default Power Limit               : 700.00 W\n"
-    "    Module Power Readings\n"
-    "        Power Draw                        : 999.00 W\n"
-    "    Clocks\n"
-    "        SM                                : 86 MHz\n"
-    "    Max Clocks\n"
-    "        SM                                : 1980 MHz\n"
-    "    Processes\n"
-    "        GPU instance ID                   : N/A\n"
-    "        Process ID                        : 4242\n"
-    "            Type                          : C\n"
-    "            Name                          : /usr/bin/python3: a job\n"
-    "            Used GPU Memory               : 1024 MiB\n"
-    "GPU 00000000:3B:00.0\n"
-    "    Product Name                          : NVIDIA H100 80GB HBM3\n"
-    "    Processes                             : None\n";
+static const char query[] = "==============NVSMI LOG==============\n"
+                            "\n"
+                            "Timestamp                                 : Wed Jul 31 11:22:39 2024\n"
+                            "Driver Version                            : 535.161.08\n"
+                            "CUDA Version                              : 12.2\n"
+                            "\n"
+                            "Attached GPUs                             : 2\n"
+                            "GPU 00000000:19:00.0\n"
+                            "    Product Name                          : NVIDIA H100 80GB HBM3\n"
+                            "    Product Architecture                  : Hopper\n"
+                            "    Persistence Mode                      : Enabled\n"
+                            "    MIG Mode\n"
+                            "        Current                           : Disabled\n"
+                            "        Pending                           : Disabled\n"
+                            "    PCI\n"
+                            "        Bus Id                            : 00000000:19:00.0\n"
+                            "        GPU Link Info\n"
+                            "            PCIe Generation\n"
+                            "                Max                       : 5\n"
+                            "                Current                   : 4\n"
+                            "                Host Max                  : N/A\n"
+                            "            Link Width\n"
+                            "                Max                       : 16x\n"
+                            "                Current                   : 8x\n"
+                            "        Replays Since Reset               : 67\n"
+                            "        Tx Throughput                     : 632 KB/s\n"
+                            "    Performance State                     : P0\n"
+                            "    Clocks Throttle Reasons\n" /* as before driver 535 */
+                            "        Idle                              : Not Active\n"
+                            "        HW Slowdown                       : Active\n"
+                            "            HW Thermal Slowdown           : Not Active\n"
+                            "            HW Power Brake Slowdown       : Active\n"
+                            "        SW Thermal Slowdown               : Not Active\n"
+                            "    FB Memory Usage\n"
+                            "        Total                             : 81559 MiB\n"
+                            "        Used                              : 10 MiB\n"
+                            "    Compute Mode                          : Exclusive_Process\n"
+                            "    Utilization\n"
+                            "        Gpu                               : 97 %\n"
+                            "        Memory                            : N/A\n"
+                            "    GPU Power Readings\n"
+                            "        Power Draw                        : 412.25 W\n"
+                            "        Current Power Limit               : 500.00 W\n"
+                            "        Default Power Limit               : 700.00 W\n"
+                            "    Module Power Readings\n"
+                            "        Power Draw                        : 999.00 W\n"
+                            "    Clocks\n"
+                            "        SM                                : 86 MHz\n"
+                            "    Max Clocks\n"
+                            "        SM                                : 1980 MHz\n"
+                            "    Processes\n"
+                            "        GPU instance ID                   : N/A\n"
+                            "        Process ID                        : 4242\n"
+                            "            Type                          : C\n"
+                            "            Name                          : /usr/bin/python3: a job\n"
+                            "            Used GPU Memory               : 1024 MiB\n"
+                            "GPU 00000000:3B:00.0\n"
+                            "    Product Name                          : NVIDIA H100 80GB HBM3\n"
+                            "    Processes                             : None\n";
 
 static void query_values(const struct gw_env *env)
 {
@@ -198,11 +200,13 @@ static void several_captures_in_one_file(void **state)
     char *text = NULL;
     size_t len = 0;
     FILE *f = open_memstream(&text, &len);
-    fprintf(f, "user@host:~$ nvidia-smi -q\n%suser@host:~$ free -g\n"
-               "              total        used        free      shared  buff/cache   available\n"
-               "Mem:            503          20         100           1         383         480\n"
-               "Swap:             7           0           7\n"
-               "user@host:~$ nvidia-smi -q # ten seconds later\n", query);
+    fprintf(f,
+            "user@host:~$ nvidia-smi -q\n%suser@host:~$ free -g\n"
+            "              total        used        free      shared  buff/cache   available\n"
+            "Mem:            503          20         100           1         383         480\n"
+            "Swap:             7           0           7\n"
+            "user@host:~$ nvidia-smi -q # ten seconds later\n",
+            query);
     char *again = strdup(query);
     memcpy(strstr(again, "11:22:39"), "11:22:49", 8);
     memcpy(strstr(again, ": 67\n"), ": 97\n", 5);
@@ -233,18 +237,25 @@ static void cut_short(void **state)
     free(cut);
 }
 
-/* --- XML ----------------------------------------------------------------------------------------------------------------- */
+/* --- XML
+ * ----------------------------------------------------------------------------------------------------------------- */
 
 static const char xml[] =
-    "<?xml version=\"1.0\" encoding=\"UTF-16\"?>\n<!DOCTYPE nvidia_smi_log SYSTEM \"nvsmi_device_v12.dtd\">\n<nvidia_smi_log>\n"
-    "<timestamp>Tue Dec 30 10:49:50 2025</timestamp><driver_version>590.44.01</driver_version><cuda_version>13.1</cuda_version>"
+    "<?xml version=\"1.0\" encoding=\"UTF-16\"?>\n<!DOCTYPE nvidia_smi_log SYSTEM "
+    "\"nvsmi_device_v12.dtd\">\n<nvidia_smi_log>\n"
+    "<timestamp>Tue Dec 30 10:49:50 "
+    "2025</timestamp><driver_version>590.44.01</driver_version><cuda_version>13.1</cuda_version>"
     "<attached_gpus>1</attached_gpus>\n<gpu id=\"00000000:09:00.0\"><product_name>A &amp; B</product_name>"
     "<pci><pci_gpu_link_info><pcie_gen><max_link_gen>4</max_link_gen><current_link_gen>1</current_link_gen></pcie_gen>"
-    "<link_widths><max_link_width>16x</max_link_width><current_link_width>16x</current_link_width></link_widths></pci_gpu_link_info></pci>"
-    "<clocks_throttle_reasons><clocks_throttle_reason_sw_thermal_slowdown>Active</clocks_throttle_reason_sw_thermal_slowdown></clocks_throttle_reasons>"
+    "<link_widths><max_link_width>16x</max_link_width><current_link_width>16x</current_link_width></link_widths></"
+    "pci_gpu_link_info></pci>"
+    "<clocks_throttle_reasons><clocks_throttle_reason_sw_thermal_slowdown>Active</"
+    "clocks_throttle_reason_sw_thermal_slowdown></clocks_throttle_reasons>"
     "<utilization><gpu_util>0 %</gpu_util></utilization>"
-    "<mig_devices><mig_device><gpu_instance_id>3</gpu_instance_id><fb_memory_usage><total>20096 MiB</total></fb_memory_usage></mig_device></mig_devices>"
-    "<processes><process_info><pid>77</pid><type>C</type><process_name>x</process_name><used_memory>5 MiB</used_memory></process_info></processes>"
+    "<mig_devices><mig_device><gpu_instance_id>3</gpu_instance_id><fb_memory_usage><total>20096 "
+    "MiB</total></fb_memory_usage></mig_device></mig_devices>"
+    "<processes><process_info><pid>77</pid><type>C</type><process_name>x</process_name><used_memory>5 "
+    "MiB</used_memory></process_info></processes>"
     "</gpu></nvidia_smi_log>\nrest\n";
 
 static void xml_text(void **state)
@@ -275,44 +286,47 @@ static void xml_text(void **state)
     gw_env_destroy(env);
     free(cut);
     /* An entity of an outside file is not fetched, and one that grows without end is refused. */
-    env = parse("<?xml version=\"1.0\"?><!DOCTYPE nvidia_smi_log [<!ENTITY f SYSTEM \"file:///etc/passwd\">"
-                "<!ENTITY a \"aaaaaaaaaa\"><!ENTITY b \"&a;&a;&a;&a;&a;&a;&a;&a;\"><!ENTITY c \"&b;&b;&b;&b;&b;&b;&b;&b;\">]>"
-                "<nvidia_smi_log><driver_version>1.2&f;</driver_version><gpu id=\"0:1:0.0\"><product_name>&c;</product_name></gpu></nvidia_smi_log>");
+    env = parse(
+        "<?xml version=\"1.0\"?><!DOCTYPE nvidia_smi_log [<!ENTITY f SYSTEM \"file:///etc/passwd\">"
+        "<!ENTITY a \"aaaaaaaaaa\"><!ENTITY b \"&a;&a;&a;&a;&a;&a;&a;&a;\"><!ENTITY c \"&b;&b;&b;&b;&b;&b;&b;&b;\">]>"
+        "<nvidia_smi_log><driver_version>1.2&f;</driver_version><gpu "
+        "id=\"0:1:0.0\"><product_name>&c;</product_name></gpu></nvidia_smi_log>");
     assert_string_equal(gw_env_str(env, GW_HSTR_DRIVER), "1.2");
     gw_env_destroy(env);
 #endif
 }
 
-/* --- the table ------------------------------------------------------------------------------------------------------------ */
+/* --- the table
+ * ------------------------------------------------------------------------------------------------------------ */
 
 static void plain_table(void **state)
 {
     (void)state;
-    struct gw_env *env = parse(
-        "Every 1.0s: nvidia-smi\n"
-        "| NVIDIA-SMI 535.129.03             Driver Version: 535.129.03   CUDA Version: 12.2     |\n"
-        "|-----------------------------------------+----------------------+----------------------+\n"
-        "| GPU  Name                 Persistence-M | Bus-Id        Disp.A | Volatile Uncorr. ECC |\n"
-        "| Fan  Temp   Perf          Pwr:Usage/Cap |         Memory-Usage | GPU-Util  Compute M. |\n"
-        "|                                         |                      |               MIG M. |\n"
-        "|=========================================+======================+======================|\n"
-        "|   0  NVIDIA A100-SXM4-80GB          On  | 00000000:07:00.0 Off |                    3 |\n"
-        "| N/A   85C    P0             398W / 400W |  79000MiB / 81920MiB |    100%   E. Process |\n"
-        "|                                         |                      |             Disabled |\n"
-        "+-----------------------------------------+----------------------+----------------------+\n"
-        "|   1  Tesla V100-SXM2...             Off | 00000000:0F:00.0 Off |                  N/A |\n"
-        "| ERR!  N/A   ERR!             N/A / N/A  |      0MiB / 32768MiB |      0%      Default |\n"
-        "|                                         |                      |                  N/A |\n"
-        "+-----------------------------------------+----------------------+----------------------+\n"
-        "\n"
-        "+---------------------------------------------------------------------------------------+\n"
-        "| Processes:                                                                            |\n"
-        "|  GPU   GI   CI        PID   Type   Process name                            GPU Memory |\n"
-        "|        ID   ID                                                             Usage      |\n"
-        "|=======================================================================================|\n"
-        "|    0   N/A  N/A      4242      C   python                                    78000MiB |\n"
-        "|    0   N/A  N/A      4243    C+G   /opt/a b                                    900MiB |\n"
-        "+---------------------------------------------------------------------------------------+\n");
+    struct gw_env *env =
+        parse("Every 1.0s: nvidia-smi\n"
+              "| NVIDIA-SMI 535.129.03             Driver Version: 535.129.03   CUDA Version: 12.2     |\n"
+              "|-----------------------------------------+----------------------+----------------------+\n"
+              "| GPU  Name                 Persistence-M | Bus-Id        Disp.A | Volatile Uncorr. ECC |\n"
+              "| Fan  Temp   Perf          Pwr:Usage/Cap |         Memory-Usage | GPU-Util  Compute M. |\n"
+              "|                                         |                      |               MIG M. |\n"
+              "|=========================================+======================+======================|\n"
+              "|   0  NVIDIA A100-SXM4-80GB          On  | 00000000:07:00.0 Off |                    3 |\n"
+              "| N/A   85C    P0             398W / 400W |  79000MiB / 81920MiB |    100%   E. Process |\n"
+              "|                                         |                      |             Disabled |\n"
+              "+-----------------------------------------+----------------------+----------------------+\n"
+              "|   1  Tesla V100-SXM2...             Off | 00000000:0F:00.0 Off |                  N/A |\n"
+              "| ERR!  N/A   ERR!             N/A / N/A  |      0MiB / 32768MiB |      0%      Default |\n"
+              "|                                         |                      |                  N/A |\n"
+              "+-----------------------------------------+----------------------+----------------------+\n"
+              "\n"
+              "+---------------------------------------------------------------------------------------+\n"
+              "| Processes:                                                                            |\n"
+              "|  GPU   GI   CI        PID   Type   Process name                            GPU Memory |\n"
+              "|        ID   ID                                                             Usage      |\n"
+              "|=======================================================================================|\n"
+              "|    0   N/A  N/A      4242      C   python                                    78000MiB |\n"
+              "|    0   N/A  N/A      4243    C+G   /opt/a b                                    900MiB |\n"
+              "+---------------------------------------------------------------------------------------+\n");
     assert_int_equal(env->gpus.len, 2);
     assert_string_equal(gw_env_gpu_at(env, 0)->name, "NVIDIA A100-SXM4-80GB");
     assert_string_equal(gw_env_gpu_at(env, 1)->name, "Tesla V100-SXM2...");
@@ -342,17 +356,23 @@ static void plain_table(void **state)
     gw_env_destroy(env);
 }
 
-/* --- logs ----------------------------------------------------------------------------------------------------------------- */
+/* --- logs
+ * ----------------------------------------------------------------------------------------------------------------- */
 
 static void csv_log(void **state)
 {
     (void)state;
     struct gw_env *env = parse(
-        "timestamp, index, pci.bus_id, utilization.gpu [%], memory.used [MiB], power.draw [W], enforced.power.limit [W], clocks_throttle_reasons.active, clocks_throttle_reasons.hw_thermal_slowdown, pstate, name, compute_cap\n"
-        "2026/12/01 06:43:04.549, 0, 00000000:19:00.0, 7 %, 100 MiB, 77.21 W, 700.00 W, 0x0000000000000041, Active, P2, \"NVIDIA H200\", 9.0\n"
-        "2026/12/01 06:43:04.550, 1, 00000000:3B:00.0, [N/A], [Not Supported], [Unknown Error], 700.00 W, 0x0000000000000001, Not Active, P0, NVIDIA H200, 9.0\n"
-        "timestamp, index, pci.bus_id, utilization.gpu [%], memory.used [MiB], power.draw [W], enforced.power.limit [W], clocks_throttle_reasons.active, clocks_throttle_reasons.hw_thermal_slowdown, pstate, name, compute_cap\n"
-        "2026/12/01 06:43:05.549, 0, 00000000:19:00.0, 9 %, 101 MiB, 78.00 W, 700.00 W, 0x0000000000000040, Active, P2, NVIDIA H200, 9.0\n"
+        "timestamp, index, pci.bus_id, utilization.gpu [%], memory.used [MiB], power.draw [W], enforced.power.limit "
+        "[W], clocks_throttle_reasons.active, clocks_throttle_reasons.hw_thermal_slowdown, pstate, name, compute_cap\n"
+        "2026/12/01 06:43:04.549, 0, 00000000:19:00.0, 7 %, 100 MiB, 77.21 W, 700.00 W, 0x0000000000000041, Active, "
+        "P2, \"NVIDIA H200\", 9.0\n"
+        "2026/12/01 06:43:04.550, 1, 00000000:3B:00.0, [N/A], [Not Supported], [Unknown Error], 700.00 W, "
+        "0x0000000000000001, Not Active, P0, NVIDIA H200, 9.0\n"
+        "timestamp, index, pci.bus_id, utilization.gpu [%], memory.used [MiB], power.draw [W], enforced.power.limit "
+        "[W], clocks_throttle_reasons.active, clocks_throttle_reasons.hw_thermal_slowdown, pstate, name, compute_cap\n"
+        "2026/12/01 06:43:05.549, 0, 00000000:19:00.0, 9 %, 101 MiB, 78.00 W, 700.00 W, 0x0000000000000040, Active, "
+        "P2, NVIDIA H200, 9.0\n"
         "2026/12/01 06:43:05.550, 1, 000000\n");
     assert_int_equal(env->gpus.len, 2);
     assert_int_equal(gw_env_sample_count(env), 3);
@@ -374,10 +394,12 @@ static void csv_log(void **state)
     gw_env_destroy(env);
     struct gw_error err = {0};
     env = gw_env_create();
-    assert_int_equal(gw_capture_parse(env, "t", "\"utilization.gpu\"\nPercent of time over the past\n", 49, &err), GW_EFORMAT);
+    assert_int_equal(gw_capture_parse(env, "t", "\"utilization.gpu\"\nPercent of time over the past\n", 49, &err),
+                     GW_EFORMAT);
     gw_env_destroy(env);
 
-    env = parse("gpu_uuid, pid, process_name, used_gpu_memory [MiB]\nGPU-1, 4242, python, 100 MiB\nGPU-1, 4243, python, [N/A]\n");
+    env = parse("gpu_uuid, pid, process_name, used_gpu_memory [MiB]\nGPU-1, 4242, python, 100 MiB\nGPU-1, 4243, "
+                "python, [N/A]\n");
     assert_int_equal(gw_env_count(env, GW_REC_PROC), 2);
     assert_int_equal(env->gpus.len, 1);
     gw_env_destroy(env);
@@ -394,7 +416,9 @@ static void sawtooth_log(void **state)
         int ms = i * 250;
         for (int gpu = 0; gpu < 2; gpu++)
             fprintf(f, "2026/12/01 06:%02d:%02d.%03d, %d, %d %%\n", ms / 60000, ms / 1000 % 60, ms % 1000, gpu,
-                    gpu ? 97 + i % 3 : fmod(i * 0.25, 9.5) < 3.8 ? 98 : 2);
+                    gpu                         ? 97 + i % 3
+                    : fmod(i * 0.25, 9.5) < 3.8 ? 98
+                                                : 2);
     }
     fclose(f);
     struct gw_env *env = parse(text);
@@ -406,14 +430,20 @@ static void sawtooth_log(void **state)
 static void monitors(void **state)
 {
     (void)state;
-    struct gw_env *env = parse(
-        "# gpu    pwr  gtemp  mtemp     sm    mem    enc    dec   mclk   pclk  pviol  tviol     fb   bar1  rxpci  txpci    pci \n"
-        "# Idx      W      C      C      %      %      %      %    MHz    MHz      %   bool     MB     MB   MB/s   MB/s   errs \n"
-        "    0    320     80      -     99     40      0      0   9501   1200     55      1   2000     10   9000    120      3 \n"
-        "    1     50     40     41      0      0      -      -    405    210      0      0      0      1      0      0      0 \n"
-        "# gpu    pwr  gtemp  mtemp     sm    mem    enc    dec   mclk   pclk  pviol  tviol     fb   bar1  rxpci  txpci    pci \n"
-        "# Idx      W      C      C      %      %      %      %    MHz    MHz      %   bool     MB     MB   MB/s   MB/s   errs \n"
-        "    0    321     80      -     98     40      0      0   9501   1200     55      1   2000     10   9000    120      3 \n");
+    struct gw_env *env = parse("# gpu    pwr  gtemp  mtemp     sm    mem    enc    dec   mclk   pclk  pviol  tviol     "
+                               "fb   bar1  rxpci  txpci    pci \n"
+                               "# Idx      W      C      C      %      %      %      %    MHz    MHz      %   bool     "
+                               "MB     MB   MB/s   MB/s   errs \n"
+                               "    0    320     80      -     99     40      0      0   9501   1200     55      1   "
+                               "2000     10   9000    120      3 \n"
+                               "    1     50     40     41      0      0      -      -    405    210      0      0     "
+                               " 0      1      0      0      0 \n"
+                               "# gpu    pwr  gtemp  mtemp     sm    mem    enc    dec   mclk   pclk  pviol  tviol     "
+                               "fb   bar1  rxpci  txpci    pci \n"
+                               "# Idx      W      C      C      %      %      %      %    MHz    MHz      %   bool     "
+                               "MB     MB   MB/s   MB/s   errs \n"
+                               "    0    321     80      -     98     40      0      0   9501   1200     55      1   "
+                               "2000     10   9000    120      3 \n");
     assert_int_equal(gw_env_sample_count(env), 3);
     assert_int_equal(metric(env, 0, GW_GPU_POWER), 321000);
     assert_int_equal(metric(env, 0, GW_GPU_TEMP_MEM), GW_ENV_NONE);
@@ -421,27 +451,30 @@ static void monitors(void **state)
     assert_int_equal(metric(env, 0, GW_GPU_MEM_USED), 2000LL << 20);
     check_is(env, "heat", GW_CHECK_BAD, "GPU 0: SW thermal slowdown in 2 of 2");
     gw_env_destroy(env);
-    env = parse("#Date       Time        gpu    pwr     sm\n#YYYYMMDD   HH:MM:SS    Idx      W      %\n 20261201   06:43:04      0    100     50 \n 20261201   06:43:06      0    100     50 \n");
+    env = parse("#Date       Time        gpu    pwr     sm\n#YYYYMMDD   HH:MM:SS    Idx      W      %\n 20261201   "
+                "06:43:04      0    100     50 \n 20261201   06:43:06      0    100     50 \n");
     assert_int_equal(gw_env_sample_at(env, 1)->t - gw_env_sample_at(env, 0)->t, 2000000000);
     gw_env_destroy(env);
-    env = parse("# gpu         pid   type     sm    mem    command \n# Idx           #    C/G      %      %    name \n    0       4242     C     90     10    python         \n    0       1696     G      -      -    Xwayland       \n    1          -     -      -      -    -              \n");
+    env = parse("# gpu         pid   type     sm    mem    command \n# Idx           #    C/G      %      %    name \n "
+                "   0       4242     C     90     10    python         \n    0       1696     G      -      -    "
+                "Xwayland       \n    1          -     -      -      -    -              \n");
     assert_int_equal(gw_env_count(env, GW_REC_PROC), 2);
     assert_int_equal(env->gpus.len, 2);
     gw_env_destroy(env);
 }
 
-/* --- topology --------------------------------------------------------------------------------------------------------------- */
+/* --- topology
+ * --------------------------------------------------------------------------------------------------------------- */
 
 static void topology(void **state)
 {
     (void)state;
-    struct gw_env *env = parse(
-        "\t\033[4mGPU0\tGPU1\tGPU2\tNIC0\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID\033[0m\n"
-        "GPU0\t X \tNV12\tSYS\tPXB\t0-31,64-95\t0\t\tN/A\n"
-        "GPU1\tNV12\t X \tPHB\tNODE\t0-31,64-95\t0\t\tN/A\n"
-        "GPU2\tSYS\tPHB\t X \tSYS\t32-63\t1\t\tN/A\n"
-        "NIC0\tPXB\tNODE\tSYS\t X \t\t\t\t\n"
-        "\nLegend:\n\n  X    = Self\n\nNIC Legend:\n\n  NIC0: mlx5_0\n");
+    struct gw_env *env = parse("\t\033[4mGPU0\tGPU1\tGPU2\tNIC0\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID\033[0m\n"
+                               "GPU0\t X \tNV12\tSYS\tPXB\t0-31,64-95\t0\t\tN/A\n"
+                               "GPU1\tNV12\t X \tPHB\tNODE\t0-31,64-95\t0\t\tN/A\n"
+                               "GPU2\tSYS\tPHB\t X \tSYS\t32-63\t1\t\tN/A\n"
+                               "NIC0\tPXB\tNODE\tSYS\t X \t\t\t\t\n"
+                               "\nLegend:\n\n  X    = Self\n\nNIC Legend:\n\n  NIC0: mlx5_0\n");
     assert_int_equal(env->gpus.len, 3);
     assert_int_equal(gw_env_count(env, GW_REC_PAIR), 6); /* three pairs of GPUs, three of a GPU and the NIC */
     const struct gw_env_pair *p = gw_env_find_pair(env, 0, 1, NULL);
@@ -461,30 +494,43 @@ static void topology(void **state)
     env = parse(" \tGPU0\tGPU1\t\n GPU0\tX\tOK\t\n GPU1\tCNS\tX\t\n");
     check_is(env, "peer-to-peer", GW_CHECK_LOOK, "1 of 1 pairs without: not by this chipset");
     gw_env_destroy(env);
-    env = parse("GPU 0: NVIDIA H200 (UUID: GPU-1)\n\t Link 0: 26.562 GB/s\n\t Link 1: <inactive>\nGPU 1: NVIDIA H200 (UUID: GPU-2)\n\t Link 0: 26.562 GB/s\n\t Link 1: 26.562 GB/s\n");
+    env = parse("GPU 0: NVIDIA H200 (UUID: GPU-1)\n\t Link 0: 26.562 GB/s\n\t Link 1: <inactive>\nGPU 1: NVIDIA H200 "
+                "(UUID: GPU-2)\n\t Link 0: 26.562 GB/s\n\t Link 1: 26.562 GB/s\n");
     check_is(env, "nvlink", GW_CHECK_BAD, "GPU 0: 1 of 2 links up");
     gw_env_destroy(env);
 }
 
-/* --- the host's tools -------------------------------------------------------------------------------------------------------- */
+/* --- the host's tools
+ * -------------------------------------------------------------------------------------------------------- */
 
 static void host_tools(void **state)
 {
     (void)state;
-    struct gw_env *env = parse(
-        "Architecture:                       x86_64\nCPU op-mode(s):                     32-bit, 64-bit\nCPU(s):                             96\n"
-        "On-line CPU(s) list:                0-95\nModel name:                         AMD EPYC 9454 48-Core Processor\n"
-        "Thread(s) per core:                 2\nCore(s) per socket:                 48\nSocket(s):                          1\n"
-        "CPU max MHz:                        3810.7910\nNUMA node(s):                       1\nNUMA node0 CPU(s):                  0-95\n"
-        "              total        used        free      shared  buff/cache   available\n"
-        "Mem:          503Gi        20Gi       100Gi       1.0Gi       383Gi       480Gi\nSwap:         8.0Gi       4.0Gi       4.0Gi\n"
-        "Linux 6.8.0 (node7)  01/12/26  _x86_64_ (96 CPU)\n\navg-cpu:  %user   %nice %system %iowait  %steal   %idle\n           1.00    0.00    1.00   30.00    0.00   68.00\n\n"
-        "Device            r/s     rkB/s   rrqm/s  %rrqm r_await rareq-sz     w/s     wkB/s   wrqm/s  %wrqm w_await wareq-sz  aqu-sz  %util\n"
-        "sda             10.00    100.00     0.00   0.00    5.00    10.00    0.00      0.00     0.00   0.00    0.00     0.00    0.05   4.00\n\n"
-        "Device            r/s     rkB/s   rrqm/s  %rrqm r_await rareq-sz     w/s     wkB/s   wrqm/s  %wrqm w_await wareq-sz  aqu-sz  %util\n"
-        "sda            500.00  20000.00     0.00   0.00   45.00    10.00  100.00      0.00     0.00   0.00   15.00     0.00    0.05  99,50\n"
-        "nvcc: NVIDIA (R) Cuda compiler driver\nCuda compilation tools, release 11.8, V11.8.89\nBuild cuda_11.8.r11.8/compiler.31833905_0\n"
-        "PyTorch version: 2.5.1+cu124\nCUDA used to build PyTorch: 12.4\nNvidia driver version: 550.54.15\n[pip3] nvidia-cudnn-cu12==9.1.0.70\n");
+    struct gw_env *env = parse("Architecture:                       x86_64\nCPU op-mode(s):                     "
+                               "32-bit, 64-bit\nCPU(s):                             96\n"
+                               "On-line CPU(s) list:                0-95\nModel name:                         AMD EPYC "
+                               "9454 48-Core Processor\n"
+                               "Thread(s) per core:                 2\nCore(s) per socket:                 "
+                               "48\nSocket(s):                          1\n"
+                               "CPU max MHz:                        3810.7910\nNUMA node(s):                       "
+                               "1\nNUMA node0 CPU(s):                  0-95\n"
+                               "              total        used        free      shared  buff/cache   available\n"
+                               "Mem:          503Gi        20Gi       100Gi       1.0Gi       383Gi       480Gi\nSwap: "
+                               "        8.0Gi       4.0Gi       4.0Gi\n"
+                               "Linux 6.8.0 (node7)  01/12/26  _x86_64_ (96 CPU)\n\navg-cpu:  %user   %nice %system "
+                               "%iowait  %steal   %idle\n           1.00    0.00    1.00   30.00    0.00   68.00\n\n"
+                               "Device            r/s     rkB/s   rrqm/s  %rrqm r_await rareq-sz     w/s     wkB/s   "
+                               "wrqm/s  %wrqm w_await wareq-sz  aqu-sz  %util\n"
+                               "sda             10.00    100.00     0.00   0.00    5.00    10.00    0.00      0.00     "
+                               "0.00   0.00    0.00     0.00    0.05   4.00\n\n"
+                               "Device            r/s     rkB/s   rrqm/s  %rrqm r_await rareq-sz     w/s     wkB/s   "
+                               "wrqm/s  %wrqm w_await wareq-sz  aqu-sz  %util\n"
+                               "sda            500.00  20000.00     0.00   0.00   45.00    10.00  100.00      0.00     "
+                               "0.00   0.00   15.00     0.00    0.05  99,50\n"
+                               "nvcc: NVIDIA (R) Cuda compiler driver\nCuda compilation tools, release 11.8, "
+                               "V11.8.89\nBuild cuda_11.8.r11.8/compiler.31833905_0\n"
+                               "PyTorch version: 2.5.1+cu124\nCUDA used to build PyTorch: 12.4\nNvidia driver version: "
+                               "550.54.15\n[pip3] nvidia-cudnn-cu12==9.1.0.70\n");
     assert_int_equal(gw_env_get(env, GW_HOST_CPUS), 96);
     assert_int_equal(gw_env_get(env, GW_HOST_CORES), 48);
     assert_int_equal(gw_env_get(env, GW_HOST_FREQ_MAX), 3810791);
@@ -506,20 +552,46 @@ static void host_tools(void **state)
 static void values(void **state)
 {
     (void)state;
-    static const struct { enum gw_unit unit; const char *text; int64_t want; } rows[] = {
-        {GW_UNIT_MW, "700.00 W", 700000}, {GW_UNIT_MW, "77.219 W", 77219}, {GW_UNIT_BYTES, "81559MiB", 81559LL << 20}, {GW_UNIT_BYTES, "1.5 GiB", 3LL << 29},
-        {GW_UNIT_NONE, "16x", 16}, {GW_UNIT_C, "-8 C", -8}, {GW_UNIT_MASK, "0x0000000000000004", 4}, {GW_UNIT_PSTATE, "P12", 12}, {GW_UNIT_BOOL, "Not Active", 0},
-        {GW_UNIT_NONE, "N/A", GW_ENV_NONE}, {GW_UNIT_MW, "[Not Supported]", GW_ENV_NONE}, {GW_UNIT_MHZ, "Requested functionality has been deprecated", GW_ENV_NONE},
-        {GW_UNIT_NONE, "99999999999999999999", GW_ENV_NONE}, {GW_UNIT_MASK, "0xffffffffffffffff", GW_ENV_NONE}, {GW_UNIT_BYTES, "9223372036854775807 GiB", GW_ENV_NONE},
-        {GW_UNIT_PSTATE, "P99", GW_ENV_NONE}, {GW_UNIT_NONE, "", GW_ENV_NONE}, {GW_UNIT_NONE, "3 things: that go on", GW_ENV_NONE}};
+    static const struct {
+        enum gw_unit unit;
+        const char *text;
+        int64_t want;
+    } rows[] = {{GW_UNIT_MW, "700.00 W", 700000},
+                {GW_UNIT_MW, "77.219 W", 77219},
+                {GW_UNIT_BYTES, "81559MiB", 81559LL << 20},
+                {GW_UNIT_BYTES, "1.5 GiB", 3LL << 29},
+                {GW_UNIT_NONE, "16x", 16},
+                {GW_UNIT_C, "-8 C", -8},
+                {GW_UNIT_MASK, "0x0000000000000004", 4},
+                {GW_UNIT_PSTATE, "P12", 12},
+                {GW_UNIT_BOOL, "Not Active", 0},
+                {GW_UNIT_NONE, "N/A", GW_ENV_NONE},
+                {GW_UNIT_MW, "[Not Supported]", GW_ENV_NONE},
+                {GW_UNIT_MHZ, "Requested functionality has been deprecated", GW_ENV_NONE},
+                {GW_UNIT_NONE, "99999999999999999999", GW_ENV_NONE},
+                {GW_UNIT_MASK, "0xffffffffffffffff", GW_ENV_NONE},
+                {GW_UNIT_BYTES, "9223372036854775807 GiB", GW_ENV_NONE},
+                {GW_UNIT_PSTATE, "P99", GW_ENV_NONE},
+                {GW_UNIT_NONE, "", GW_ENV_NONE},
+                {GW_UNIT_NONE, "3 things: that go on", GW_ENV_NONE}};
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         int64_t v = GW_ENV_NONE;
         (void)gw_unit_parse(rows[i].unit, rows[i].text, strlen(rows[i].text), &v);
         if (v != rows[i].want)
             fail_msg("'%s' reads %lld", rows[i].text, (long long)v);
     }
-    static const struct { const char *text, *want; } buses[] = {{"00000000:19:00.0", "0000:19:00.0"}, {"0000:C1:00.0", "0000:c1:00.0"}, {"0a:1f.7", "0000:0a:1f.7"},
-        {"12345678:aB:00.0", "12345678:ab:00.0"}, {"19:00", NULL}, {"0000:19:00.8", NULL}, {"0000:19:20.0", NULL}, {"0000:1900:00.0", NULL}, {"", NULL}, {"123456789:00:00.0", NULL}};
+    static const struct {
+        const char *text, *want;
+    } buses[] = {{"00000000:19:00.0", "0000:19:00.0"},
+                 {"0000:C1:00.0", "0000:c1:00.0"},
+                 {"0a:1f.7", "0000:0a:1f.7"},
+                 {"12345678:aB:00.0", "12345678:ab:00.0"},
+                 {"19:00", NULL},
+                 {"0000:19:00.8", NULL},
+                 {"0000:19:20.0", NULL},
+                 {"0000:1900:00.0", NULL},
+                 {"", NULL},
+                 {"123456789:00:00.0", NULL}};
     for (size_t i = 0; i < sizeof buses / sizeof buses[0]; i++) {
         char out[GW_BUS_ID_CAP];
         int rc = gw_bus_id_normal(buses[i].text, strlen(buses[i].text), out);
@@ -533,7 +605,8 @@ static void values(void **state)
     assert_int_equal(gw_cpulist_count("x", NULL, 0), -1);
 }
 
-/* --- saved facts --------------------------------------------------------------------------------------------------------------- */
+/* --- saved facts
+ * --------------------------------------------------------------------------------------------------------------- */
 
 static void same_results(const struct gw_env *a, const struct gw_env *b)
 {
@@ -541,8 +614,8 @@ static void same_results(const struct gw_env *a, const struct gw_env *b)
     const struct gw_check_list *x = gw_checks_run(a, arena), *y = gw_checks_run(b, arena);
     for (size_t i = 0; i < x->count; i++)
         if (x->items[i].status != y->items[i].status || strcmp(x->items[i].value, y->items[i].value) != 0)
-            fail_msg("%s: %s '%s', read back %s '%s'", x->items[i].info->id, gw_check_status_id(x->items[i].status), x->items[i].value,
-                     gw_check_status_id(y->items[i].status), y->items[i].value);
+            fail_msg("%s: %s '%s', read back %s '%s'", x->items[i].info->id, gw_check_status_id(x->items[i].status),
+                     x->items[i].value, gw_check_status_id(y->items[i].status), y->items[i].value);
     gw_arena_destroy(arena);
 }
 
@@ -589,8 +662,12 @@ static void folders_and_bad_files(void **state)
     gw_env_destroy(env);
 
     fixture_unpack("fixtures/check/empty.root", dir, sizeof dir);
-    const struct { const char *name, *text; } files[] = {{"a-query.txt", query}, {"b-free.txt", "       total used free\nMem: 64000000 1000000 2000000\n"}, {"c-notes.md", "my notes\n"},
-        {"d-other.txt", "| NVIDIA-SMI 470.1       Driver Version: 470.1       CUDA Version: 11.4     |\n"}};
+    const struct {
+        const char *name, *text;
+    } files[] = {{"a-query.txt", query},
+                 {"b-free.txt", "       total used free\nMem: 64000000 1000000 2000000\n"},
+                 {"c-notes.md", "my notes\n"},
+                 {"d-other.txt", "| NVIDIA-SMI 470.1       Driver Version: 470.1       CUDA Version: 11.4     |\n"}};
     for (size_t i = 0; i < 4; i++) {
         snprintf(path, sizeof path, "%s/%s", dir, files[i].name);
         FILE *f = fopen(path, "w");
@@ -608,10 +685,15 @@ static void folders_and_bad_files(void **state)
     fixture_remove(dir);
 }
 
-/* --- other people's machines ------------------------------------------------------------------------------------------------------ */
+/* --- other people's machines
+ * ------------------------------------------------------------------------------------------------------ */
 
 /* What must be said about each file; all others must have nothing bad in them. */
-static const struct { const char *file, *check; enum gw_check_status status; const char *value; } known[] = {
+static const struct {
+    const char *file, *check;
+    enum gw_check_status status;
+    const char *value;
+} known[] = {
     {"535.161.08", "power-brake", GW_CHECK_BAD, "all 8 GPUs: HW power brake, HW slowdown"},
     {"535.183.01.out.0.valid", "heat", GW_CHECK_BAD, "GPU 2: SW thermal slowdown"},
     {"535.183.01.out.0.valid", "power-brake", GW_CHECK_BAD, "GPU 2: HW power brake"},
@@ -689,10 +771,21 @@ int main(int argc, char **argv)
 {
     traces = getenv("GPUWHY_TRACES") ? getenv("GPUWHY_TRACES") : argc > 1 ? argv[1] : "/nowhere";
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(query_text), cmocka_unit_test(odd_encodings), cmocka_unit_test(several_captures_in_one_file), cmocka_unit_test(cut_short),
-        cmocka_unit_test(xml_text), cmocka_unit_test(plain_table), cmocka_unit_test(csv_log), cmocka_unit_test(sawtooth_log), cmocka_unit_test(monitors),
-        cmocka_unit_test(topology), cmocka_unit_test(host_tools), cmocka_unit_test(values), cmocka_unit_test(saved_and_read_back),
-        cmocka_unit_test(folders_and_bad_files), cmocka_unit_test(other_peoples_machines),
+        cmocka_unit_test(query_text),
+        cmocka_unit_test(odd_encodings),
+        cmocka_unit_test(several_captures_in_one_file),
+        cmocka_unit_test(cut_short),
+        cmocka_unit_test(xml_text),
+        cmocka_unit_test(plain_table),
+        cmocka_unit_test(csv_log),
+        cmocka_unit_test(sawtooth_log),
+        cmocka_unit_test(monitors),
+        cmocka_unit_test(topology),
+        cmocka_unit_test(host_tools),
+        cmocka_unit_test(values),
+        cmocka_unit_test(saved_and_read_back),
+        cmocka_unit_test(folders_and_bad_files),
+        cmocka_unit_test(other_peoples_machines),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

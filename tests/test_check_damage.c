@@ -20,7 +20,10 @@
 
 static const char *traces;
 
-struct seed { char *data; size_t len; };
+struct seed {
+    char *data;
+    size_t len;
+};
 enum { MAX_SEEDS = 64 };
 static struct seed seeds[MAX_SEEDS];
 static size_t seed_count;
@@ -78,7 +81,8 @@ static void cut_anywhere(void **state)
 static void bytes_changed(void **state)
 {
     (void)state;
-    static const char nasty[] = {'\0', '\n', '\t', ':', ',', '|', '#', '%', '=', '-', '9', '\xff', '\x1b', '[', ' ', '<', '&', '.'};
+    static const char nasty[] = {'\0', '\n', '\t',   ':',    ',', '|', '#', '%', '=',
+                                 '-',  '9',  '\xff', '\x1b', '[', ' ', '<', '&', '.'};
     for (size_t s = 0; s < seed_count; s++)
         for (int i = 0; i < 40; i++) {
             char *copy = malloc(seeds[s].len + 1);
@@ -114,6 +118,16 @@ static void lines_shuffled(void **state)
 static void every_reader_on_every_text(void **state)
 {
     (void)state;
+    for (const struct gw_capture_format *f = gw_capture_formats; f->name; f++) {
+        struct gw_env *env = gw_env_create();
+        char *nothing = malloc(1);
+        size_t used = 1;
+        assert_int_equal(f->begins((struct gw_slice){nothing, 0}), 0);
+        (void)f->read(env, (struct gw_slice){nothing, 0}, &used);
+        assert_int_equal(used, 0);
+        free(nothing);
+        gw_env_destroy(env);
+    }
     for (size_t s = 0; s < seed_count; s++) {
         size_t len;
         char *text = gw_slice_decode(seeds[s].data, seeds[s].len < 6000 ? seeds[s].len : 6000, &len);
@@ -133,9 +147,17 @@ static void every_reader_on_every_text(void **state)
 static void large_and_hostile(void **state)
 {
     (void)state;
-    static const char *const lines[] = {"GPU 00000000:19:00.0\n", "==============NVSMI LOG==============\nGPU 00000000:19:00.0\n    Processes\n        Process ID : 1\n",
-        "<nvidia_smi_log><gpu id='0:1:0.0'>", "timestamp, index, utilization.gpu [%]\n", "# gpu pwr sm\n    0 1 2\n", "\tGPU0\tGPU1\nGPU0\tX\tSYS\n",
-        "GPU 0: A (UUID: B)\n Link 0: 1 GB/s\n", "Device r/s w/s %util\nsda 1 2 3\n", "#gpuwhy-check 1\ngpu index=0 bus_id=0000:01:00.0\n", "variable name=A value=B\n"};
+    static const char *const lines[] = {
+        "GPU 00000000:19:00.0\n",
+        "==============NVSMI LOG==============\nGPU 00000000:19:00.0\n    Processes\n        Process ID : 1\n",
+        "<nvidia_smi_log><gpu id='0:1:0.0'>",
+        "timestamp, index, utilization.gpu [%]\n",
+        "# gpu pwr sm\n    0 1 2\n",
+        "\tGPU0\tGPU1\nGPU0\tX\tSYS\n",
+        "GPU 0: A (UUID: B)\n Link 0: 1 GB/s\n",
+        "Device r/s w/s %util\nsda 1 2 3\n",
+        "#gpuwhy-check 1\ngpu index=0 bus_id=0000:01:00.0\n",
+        "variable name=A value=B\n"};
     clock_t start = clock();
     for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {
         size_t one = strlen(lines[i]), n = (size_t)1 << 20;
@@ -189,8 +211,9 @@ int main(int argc, char **argv)
     if (!seed_count)
         return 2;
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(cut_anywhere), cmocka_unit_test(bytes_changed), cmocka_unit_test(lines_shuffled),
-        cmocka_unit_test(every_reader_on_every_text), cmocka_unit_test(large_and_hostile), cmocka_unit_test(records_are_bounded),
+        cmocka_unit_test(cut_anywhere),      cmocka_unit_test(bytes_changed),
+        cmocka_unit_test(lines_shuffled),    cmocka_unit_test(every_reader_on_every_text),
+        cmocka_unit_test(large_and_hostile), cmocka_unit_test(records_are_bounded),
     };
     int rc = cmocka_run_group_tests(tests, NULL, NULL);
     for (size_t i = 0; i < seed_count; i++)

@@ -49,7 +49,8 @@ static void expect(struct machine *m, const char *id, enum gw_check_status statu
     const struct gw_check *c = gw_check_find(m->checks, id);
     assert_non_null(c);
     if (c->status != status || !strstr(c->value, in_value))
-        fail_msg("%s is %s: '%s', not %s: '%s'", id, gw_check_status_id(c->status), c->value, gw_check_status_id(status), in_value);
+        fail_msg("%s is %s: '%s', not %s: '%s'", id, gw_check_status_id(c->status), c->value,
+                 gw_check_status_id(status), in_value);
     if (status >= GW_CHECK_LOOK && strcmp(id, "gpus") != 0)
         assert_true(*c->fix != '\0');
 }
@@ -126,13 +127,14 @@ static void two_sockets_full_of_trouble(void **state)
     fixture_remove(root);
 }
 
-/* --- topologies ------------------------------------------------------------------------------------------------------- */
+/* --- topologies
+ * ------------------------------------------------------------------------------------------------------- */
 
 struct topology {
     const char *name;
     int gpus;
-    const char *pair;        /* what follows "pair I K " */
-    const char *each;        /* a line for each GPU, "%d" is its number */
+    const char *pair; /* what follows "pair I K " */
+    const char *each; /* a line for each GPU, "%d" is its number */
     const char *check, *value;
     enum gw_check_status status;
 };
@@ -144,11 +146,14 @@ static const struct topology topologies[] = {
     {"two under one switch", 2, "ancestor 10 p2p 0", "%d uuid U%d", "topology", "1 pair: 1 PIX", GW_CHECK_GOOD},
     {"two under the CPU", 2, "ancestor 30 p2p 0", "%d uuid U%d", "topology", "1 pair: 1 PHB", GW_CHECK_LOOK},
     {"four across sockets", 4, "ancestor 50 p2p 0", "%d uuid U%d", "topology", "6 pairs: 6 SYS", GW_CHECK_LOOK},
-    {"four without peer access", 4, "ancestor 30 p2p 5", "%d uuid U%d", "peer-to-peer", "6 of 6 pairs without: not supported", GW_CHECK_LOOK},
+    {"four without peer access", 4, "ancestor 30 p2p 5", "%d uuid U%d", "peer-to-peer",
+     "6 of 6 pairs without: not supported", GW_CHECK_LOOK},
     {"eight on NVSwitch", 8, "ancestor 50 p2p 0", "%d links 18 18", "topology", "28 pairs: 28 NVLink", GW_CHECK_GOOD},
     {"eight on NVSwitch, peers", 8, "ancestor 50 p2p 0", "%d links 18 18", "peer-to-peer", "every pair", GW_CHECK_GOOD},
-    {"eight, all with a link down", 8, "ancestor 50 p2p 0", "%d links 18 17", "nvlink", "all 8 GPUs: 17 of 18", GW_CHECK_BAD},
-    {"two with MIG", 2, "ancestor 50 p2p 5", "%d nvmlDeviceGetMigMode 101", "mig", "no instance can be seen", GW_CHECK_LOOK},
+    {"eight, all with a link down", 8, "ancestor 50 p2p 0", "%d links 18 17", "nvlink", "all 8 GPUs: 17 of 18",
+     GW_CHECK_BAD},
+    {"two with MIG", 2, "ancestor 50 p2p 5", "%d nvmlDeviceGetMigMode 101", "mig", "no instance can be seen",
+     GW_CHECK_LOOK},
 };
 
 static void every_topology(void **state)
@@ -185,7 +190,8 @@ static void every_topology(void **state)
     }
 }
 
-/* --- what is not there -------------------------------------------------------------------------------------------------- */
+/* --- what is not there
+ * -------------------------------------------------------------------------------------------------- */
 
 static void an_empty_machine_says_nothing_good_about_gpus(void **state)
 {
@@ -215,8 +221,11 @@ static void a_driver_that_refuses(void **state)
 {
     (void)state;
     static struct machine m;
-    static const struct { const char *script, *value; } cases[] = {
-        {"init 18\n", "driver and library versions do not match"}, {"init 9\n", "the kernel module is not loaded"}, {"init 999\n", "NVML error 999"}};
+    static const struct {
+        const char *script, *value;
+    } cases[] = {{"init 18\n", "driver and library versions do not match"},
+                 {"init 9\n", "the kernel module is not loaded"},
+                 {"init 999\n", "NVML error 999"}};
     for (size_t i = 0; i < 3; i++) {
         char path[256];
         struct gw_live_options o = {.python = "/nowhere"};
@@ -277,7 +286,8 @@ static void windows_below(void **state)
     leave(&m);
 }
 
-/* --- fat binaries ------------------------------------------------------------------------------------------------------- */
+/* --- fat binaries
+ * ------------------------------------------------------------------------------------------------------- */
 
 static void put16(char *p, unsigned v) { p[0] = (char)v, p[1] = (char)(v >> 8); }
 static void put32(char *p, unsigned v) { put16(p, v & 0xffff), put16(p + 2, v >> 16); }
@@ -288,19 +298,22 @@ static size_t make_library(char *f)
 {
     size_t at = 512;
     memset(f, 0, 4096);
-    static const struct { unsigned kind, arch; } image[] = {{2, 80}, {2, 90}, {1, 90}, {1, 75}};
+    static const struct {
+        unsigned kind, arch;
+    } image[] = {{2, 80}, {2, 90}, {1, 90}, {1, 75}};
     for (int b = 0; b < 2; b++) {
         size_t start = at, n = b ? 1 : 3;
         put32(f + at, 0xBA55ED50u), put16(f + at + 4, 1), put16(f + at + 6, 16), put64(f + at + 8, n * (64 + 32));
         at += 16;
         for (size_t i = 0; i < n; i++, at += 96) {
             const unsigned k = b ? 3 : (unsigned)i;
-            put16(f + at, image[k].kind), put32(f + at + 4, 64), put64(f + at + 8, 32), put32(f + at + 28, image[k].arch);
+            put16(f + at, image[k].kind), put32(f + at + 4, 64), put64(f + at + 8, 32),
+                put32(f + at + 28, image[k].arch);
         }
         (void)start;
     }
     memcpy(f, "\177ELF\2\1\1", 7);
-    put64(f + 0x28, 64);                                 /* section headers */
+    put64(f + 0x28, 64); /* section headers */
     put16(f + 0x3a, 64), put16(f + 0x3c, 2), put16(f + 0x3e, 1);
     put32(f + 64, 1), put64(f + 64 + 24, 512), put64(f + 64 + 32, at - 512);
     put32(f + 128, 0), put64(f + 128 + 24, 256), put64(f + 128 + 32, 16);

@@ -50,7 +50,8 @@ static struct gw_env *measure(const char *mode, double seconds)
 static void every_ceiling_of_every_gpu(void **state)
 {
     (void)state;
-    static const char *const ids[] = {"h2d-pinned", "d2h-pinned", "h2d-pageable", "device-copy", "launch", "launch-wait"};
+    static const char *const ids[] = {"h2d-pinned",  "d2h-pinned", "h2d-pageable",
+                                      "device-copy", "launch",     "launch-wait"};
     struct gw_env *env = measure("", 30);
     for (int64_t gpu = 0; gpu < 2; gpu++)
         for (size_t i = 0; i < sizeof ids / sizeof ids[0]; i++) {
@@ -76,8 +77,11 @@ static void without_ptx_a_memset_stands_in(void **state)
 static void a_driver_that_fails_costs_the_measurement_only(void **state)
 {
     (void)state;
-    static const struct { const char *mode, *why; } cases[] = {
-        {"none", "no GPU is visible"}, {"broken", "cuInit: CUDA_ERROR_UNKNOWN"}, {"crash", "the process that used CUDA ended"}};
+    static const struct {
+        const char *mode, *why;
+    } cases[] = {{"none", "no GPU is visible"},
+                 {"broken", "cuInit: CUDA_ERROR_UNKNOWN"},
+                 {"crash", "the process that used CUDA ended"}};
     for (size_t i = 0; i < 3; i++) {
         struct gw_env *env = measure(cases[i].mode, 10);
         const char *why = gw_env_str(env, GW_HSTR_CUDA_PROBLEM);

@@ -58,8 +58,10 @@ static void squares_of_known_period(void **state)
                 square(800, 0.25, periods[p], duties[d], 5, 95, noises[k]);
                 struct gw_sawtooth s = gw_sawtooth_find(t, v, 800);
                 if (s.shape != GW_WAVE_PERIODIC || fabs(s.period_s - periods[p]) > 0.03 * periods[p] + s.period_error_s)
-                    fail_msg("period %.1f duty %.1f noise %.0f: shape %d period %.2f", periods[p], duties[d], noises[k], (int)s.shape, s.period_s);
-                /* A sample that an edge cuts in two is neither high nor low, so depth and duty have the width of a sample. */
+                    fail_msg("period %.1f duty %.1f noise %.0f: shape %d period %.2f", periods[p], duties[d], noises[k],
+                             (int)s.shape, s.period_s);
+                /* A sample that an edge cuts in two is neither high nor low, so depth and duty have the width of a
+                 * sample. */
                 assert_true(s.depth > (periods[p] < 5 ? 40 : 70) && s.depth < 100);
                 assert_true(fabs(s.duty - duties[d]) < 0.25 / periods[p] + 0.08);
                 assert_true(llabs(s.cycles - (long long)(200 / periods[p])) <= 1 + (long long)(20 / periods[p]));
@@ -170,10 +172,14 @@ static void two_swings_are_chance(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(squares_of_known_period, setup), cmocka_unit_test_setup(constant_load_is_steady, setup),
-        cmocka_unit_test_setup(noise_has_no_period, setup),     cmocka_unit_test_setup(bursts_have_no_period, setup),
-        cmocka_unit_test_setup(faster_than_the_samples, setup), cmocka_unit_test_setup(gaps_and_odd_stamps, setup),
-        cmocka_unit_test_setup(a_day_of_log, setup),            cmocka_unit_test_setup(two_swings_are_chance, setup),
+        cmocka_unit_test_setup(squares_of_known_period, setup),
+        cmocka_unit_test_setup(constant_load_is_steady, setup),
+        cmocka_unit_test_setup(noise_has_no_period, setup),
+        cmocka_unit_test_setup(bursts_have_no_period, setup),
+        cmocka_unit_test_setup(faster_than_the_samples, setup),
+        cmocka_unit_test_setup(gaps_and_odd_stamps, setup),
+        cmocka_unit_test_setup(a_day_of_log, setup),
+        cmocka_unit_test_setup(two_swings_are_chance, setup),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -22,7 +22,7 @@ static void fill(const struct gw_check_list *l, struct gw_finding *f, struct gw_
     struct gw_evidence *e = gw_arena_calloc(arena, evidence + 1, sizeof *e);
     struct gw_fix *x = gw_arena_calloc(arena, fixes + 1, sizeof *x);
     f->layer = info ? info->layer : "environment";
-    f->phrase = info ? info->phrase : "";
+    f->phrase = info ? info->phrase : ""; /* a finding that the catalogue does not have takes its check's title below */
     f->lost_ns = f->now_step_ns = f->then_low_ns = f->then_high_ns = -1;
     f->share_of_wall = f->share_of_idle = f->gain.low = f->gain.likely = f->gain.high = NAN;
     f->evidence = e;
@@ -31,10 +31,16 @@ static void fill(const struct gw_check_list *l, struct gw_finding *f, struct gw_
         const struct gw_check *c = &l->items[i];
         if (!counts(c, f->id))
             continue;
-        f->confidence = c->status == GW_CHECK_BAD ? GW_CONF_HIGH : f->confidence > GW_CONF_MEDIUM ? f->confidence : GW_CONF_MEDIUM;
-        e[f->evidence_count++] = (struct gw_evidence){gw_arena_printf(arena, "%s: %s", _(c->info->title), c->value), NAN, "1", c->info->id};
+        if (!*f->phrase)
+            f->phrase = c->info->title;
+        f->confidence = c->status == GW_CHECK_BAD        ? GW_CONF_HIGH
+                        : f->confidence > GW_CONF_MEDIUM ? f->confidence
+                                                         : GW_CONF_MEDIUM;
+        e[f->evidence_count++] =
+            (struct gw_evidence){gw_arena_printf(arena, "%s: %s", _(c->info->title), c->value), NAN, "1", c->info->id};
         for (size_t k = 0; k < c->evidence_count; k++)
-            e[f->evidence_count++] = (struct gw_evidence){c->evidence[k].text, c->evidence[k].value, c->evidence[k].unit, c->evidence[k].source};
+            e[f->evidence_count++] = (struct gw_evidence){c->evidence[k].text, c->evidence[k].value,
+                                                          c->evidence[k].unit, c->evidence[k].source};
         if (*c->fix)
             x[f->fix_count++] = (struct gw_fix){c->fix, c->verify, c->cost};
     }
@@ -65,7 +71,8 @@ int gw_check_findings(const struct gw_check_list *l, struct gw_arena *arena, str
     return 0;
 }
 
-int gw_check_not_evaluated(const struct gw_check_list *l, struct gw_arena *arena, struct gw_not_evaluated **out, size_t *count)
+int gw_check_not_evaluated(const struct gw_check_list *l, struct gw_arena *arena, struct gw_not_evaluated **out,
+                           size_t *count)
 {
     struct gw_not_evaluated *n = gw_arena_calloc(arena, l->count + 1, sizeof *n);
     *count = 0;

@@ -17,10 +17,12 @@
  * cost in time cannot be told from the machine alone, so times and gains stay unknown. 0 or GW_ENOMEM. */
 int gw_check_findings(const struct gw_check_list *l, struct gw_arena *arena, struct gw_finding **out, size_t *count);
 /* The findings that could not be judged, with what would supply the data. 0 or GW_ENOMEM. */
-int gw_check_not_evaluated(const struct gw_check_list *l, struct gw_arena *arena, struct gw_not_evaluated **out, size_t *count);
+int gw_check_not_evaluated(const struct gw_check_list *l, struct gw_arena *arena, struct gw_not_evaluated **out,
+                           size_t *count);
 
 /* The two renderers of `gpuwhy check`. Both escape; write errors are kept by stdio. */
-void gw_check_print(const struct gw_env *env, const struct gw_check_list *l, FILE *out, const struct gw_render_options *o);
+void gw_check_print(const struct gw_env *env, const struct gw_check_list *l, FILE *out,
+                    const struct gw_render_options *o);
 void gw_check_json(const struct gw_env *env, const struct gw_check_list *l, struct gw_arena *arena, FILE *out);
 
 #endif

@@ -120,7 +120,8 @@ static void findings(struct gw_json *j, const struct gw_check_list *l, struct gw
     gw_json_end(j);
 }
 
-/* --- facts: everything that is known, straight from the tables ------------------------------------------------------- */
+/* --- facts: everything that is known, straight from the tables -------------------------------------------------------
+ */
 
 static void records(struct gw_json *j, const struct gw_env *env, enum gw_rec kind)
 {

@@ -127,7 +127,8 @@ static void notes(struct gw_text *t, const struct gw_env *env)
     t->indent = 0;
 }
 
-void gw_check_print(const struct gw_env *env, const struct gw_check_list *l, FILE *out, const struct gw_render_options *o)
+void gw_check_print(const struct gw_env *env, const struct gw_check_list *l, FILE *out,
+                    const struct gw_render_options *o)
 {
     static const unsigned order[] = {GW_CHECK_BAD, GW_CHECK_LOOK, GW_CHECK_GOOD};
     struct gw_text t = gw_text_begin(out, o);

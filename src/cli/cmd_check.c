@@ -20,12 +20,17 @@ struct args {
 
 static const struct argp_option options[] = {
     {NULL, 0, NULL, 0, N_("What to look at:"), 1},
-    {"data", KEY_DATA, N_("PATH"), 0, N_("where the job's data is: its file system and disk (may be given several times)"), 1},
-    {"python", KEY_PYTHON, N_("PATH"), 0, N_("the Python, or the folder of the environment, that the job uses (default: the active one)"), 1},
+    {"data", KEY_DATA, N_("PATH"), 0,
+     N_("where the job's data is: its file system and disk (may be given several times)"), 1},
+    {"python", KEY_PYTHON, N_("PATH"), 0,
+     N_("the Python, or the folder of the environment, that the job uses (default: the active one)"), 1},
     {"root", KEY_ROOT, N_("DIR"), 0, N_("read /proc and /sys below DIR: a host that is mounted into a container"), 1},
-    {"load", KEY_LOAD, NULL, 0, N_("copy to and from every GPU for 1.5 s while looking, because idle PCIe links run slow to save power"), 1},
-    {"measure", KEY_MEASURE, NULL, 0, N_("measure copies, launches, memory and, with --data, disks: less than 20 s"), 1},
-    {"collect", KEY_COLLECT, N_("FILE"), 0, N_("write all facts to FILE, for `gpuwhy check FILE` on another machine"), 1},
+    {"load", KEY_LOAD, NULL, 0,
+     N_("copy to and from every GPU for 1.5 s while looking, because idle PCIe links run slow to save power"), 1},
+    {"measure", KEY_MEASURE, NULL, 0, N_("measure copies, launches, memory and, with --data, disks: less than 20 s"),
+     1},
+    {"collect", KEY_COLLECT, N_("FILE"), 0, N_("write all facts to FILE, for `gpuwhy check FILE` on another machine"),
+     1},
     {"fail-if", KEY_FAIL_IF, N_("STATUS"), 0, N_("exit with 1 when a result is 'bad', or at least 'look'"), 1},
     {NULL, 0, NULL, 0, NULL, 0}};
 
@@ -61,8 +66,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         a->count = state->argc - state->next;
         return 0;
     case ARGP_KEY_END:
-        if (a->count && (a->live.load || a->live.measure || a->live.python || a->live.root || a->live.data_count || a->collect))
-            argp_error(state, _("--data, --python, --root, --load, --measure and --collect look at this machine; they do not go with a CAPTURE"));
+        if (a->count &&
+            (a->live.load || a->live.measure || a->live.python || a->live.root || a->live.data_count || a->collect))
+            argp_error(state, _("--data, --python, --root, --load, --measure and --collect look at this machine; they "
+                                "do not go with a CAPTURE"));
         return 0;
     default: return ARGP_ERR_UNKNOWN;
     }
@@ -95,8 +102,10 @@ const struct argp gw_argp_check = {
     options,
     parse,
     N_("[CAPTURE...]"),
-    N_("Looks at this machine, without root, and says what is good, bad or worth a look: driver and CUDA versions, clocks, limits "
-       "and links of the GPUs, CPUs, memory, disks, settings. Nothing is changed. With a CAPTURE (a file or a folder) it looks at "
+    N_("Looks at this machine, without root, and says what is good, bad or worth a look: driver and CUDA versions, "
+       "clocks, limits "
+       "and links of the GPUs, CPUs, memory, disks, settings. Nothing is changed. With a CAPTURE (a file or a folder) "
+       "it looks at "
        "saved output of nvidia-smi and the like instead.\v"
        "Examples:\n"
        "  gpuwhy check --load --data /data/imagenet\n"
@@ -187,7 +196,8 @@ int gw_cmd_check(int argc, char **argv)
         goto out;
     }
     status = write_all(&a, env, l, arena);
-    if (status == GW_EXIT_OK && a.fail_if != GW_CHECK_UNKNOWN && (l->by_status[GW_CHECK_BAD] || (a.fail_if == GW_CHECK_LOOK && l->by_status[GW_CHECK_LOOK])))
+    if (status == GW_EXIT_OK && a.fail_if != GW_CHECK_UNKNOWN &&
+        (l->by_status[GW_CHECK_BAD] || (a.fail_if == GW_CHECK_LOOK && l->by_status[GW_CHECK_LOOK])))
         status = GW_EXIT_GATE;
 out:
     gw_arena_destroy(arena);

@@ -8,8 +8,8 @@
 #include <string.h>
 
 enum {
-    MAX_RECORDS = 4096,     /* of one kind; a machine with eight GPUs and 500 processes needs 600 */
-    MAX_SAMPLES = 500000    /* about 100 MB; a day at 4 Hz is 345,600 */
+    MAX_RECORDS = 4096,  /* of one kind; a machine with eight GPUs and 500 processes needs 600 */
+    MAX_SAMPLES = 500000 /* about 100 MB; a day at 4 Hz is 345,600 */
 };
 #define MAX_ARENA ((size_t)256 << 20)
 
@@ -63,7 +63,8 @@ static const struct {
 #undef GW_FIELD
 };
 
-static struct gw_rec_info rec_info_of(enum gw_rec kind) {
+static struct gw_rec_info rec_info_of(enum gw_rec kind)
+{
     int end = kind + 1 < GW_REC_COUNT ? rec_kinds[kind + 1].first : FIELD_TOTAL;
     return (struct gw_rec_info){rec_kinds[kind].id, rec_kinds[kind].size, rec_fields + rec_kinds[kind].first,
                                 (size_t)(end - rec_kinds[kind].first)};
@@ -74,7 +75,8 @@ const struct gw_metric_info *gw_gpu_metric_info(enum gw_gpu_metric m) { return &
 const struct gw_metric_info *gw_host_metric_info(enum gw_host_metric m) { return &host_metrics[m]; }
 const char *gw_host_string_id(enum gw_host_string s) { return host_strings[s]; }
 
-struct gw_env *gw_env_create(void) {
+struct gw_env *gw_env_create(void)
+{
     struct gw_env *env = calloc(1, sizeof *env);
     if (!env)
         return NULL;
@@ -90,7 +92,8 @@ struct gw_env *gw_env_create(void) {
     return env;
 }
 
-void gw_env_destroy(struct gw_env *env) {
+void gw_env_destroy(struct gw_env *env)
+{
     if (!env)
         return;
     gw_array_free(&env->gpus);
@@ -101,15 +104,18 @@ void gw_env_destroy(struct gw_env *env) {
     free(env);
 }
 
-struct gw_gpu *gw_env_gpu_at(const struct gw_env *env, size_t i) {
+struct gw_gpu *gw_env_gpu_at(const struct gw_env *env, size_t i)
+{
     return i < env->gpus.len ? (struct gw_gpu *)env->gpus.data + i : NULL;
 }
 
-size_t gw_env_gpu_position(const struct gw_env *env, const struct gw_gpu *g) {
+size_t gw_env_gpu_position(const struct gw_env *env, const struct gw_gpu *g)
+{
     return (size_t)(g - (const struct gw_gpu *)env->gpus.data);
 }
 
-struct gw_gpu *gw_env_gpu(struct gw_env *env, int64_t index, const char *bus_id) {
+struct gw_gpu *gw_env_gpu(struct gw_env *env, int64_t index, const char *bus_id)
+{
     char bus[GW_BUS_ID_CAP];
     int with_bus = bus_id && gw_bus_id_normal(bus_id, strlen(bus_id), bus) == 0;
     struct gw_gpu *by_index = NULL;
@@ -137,7 +143,8 @@ struct gw_gpu *gw_env_gpu(struct gw_env *env, int64_t index, const char *bus_id)
     return g;
 }
 
-void gw_gpu_set(struct gw_gpu *g, enum gw_gpu_metric m, int64_t value) {
+void gw_gpu_set(struct gw_gpu *g, enum gw_gpu_metric m, int64_t value)
+{
     g->v[m] = value;
     g->has[m / 64] |= 1ull << (m % 64);
 }
@@ -145,18 +152,21 @@ void gw_gpu_set(struct gw_gpu *g, enum gw_gpu_metric m, int64_t value) {
 int gw_gpu_has(const struct gw_gpu *g, enum gw_gpu_metric m) { return (g->has[m / 64] >> (m % 64)) & 1; }
 int64_t gw_gpu_get(const struct gw_gpu *g, enum gw_gpu_metric m) { return gw_gpu_has(g, m) ? g->v[m] : GW_ENV_NONE; }
 
-void gw_env_set(struct gw_env *env, enum gw_host_metric m, int64_t value) {
+void gw_env_set(struct gw_env *env, enum gw_host_metric m, int64_t value)
+{
     env->host[m] = value;
     env->host_has[m / 64] |= 1ull << (m % 64);
 }
 
 int gw_env_has(const struct gw_env *env, enum gw_host_metric m) { return (env->host_has[m / 64] >> (m % 64)) & 1; }
 
-int64_t gw_env_get(const struct gw_env *env, enum gw_host_metric m) {
+int64_t gw_env_get(const struct gw_env *env, enum gw_host_metric m)
+{
     return gw_env_has(env, m) ? env->host[m] : GW_ENV_NONE;
 }
 
-const char *gw_env_dup(struct gw_env *env, const char *text, size_t len) {
+const char *gw_env_dup(struct gw_env *env, const char *text, size_t len)
+{
     while (len && isspace((unsigned char)text[0]))
         text++, len--;
     while (len && (isspace((unsigned char)text[len - 1]) || text[len - 1] == '\0'))
@@ -172,7 +182,8 @@ const char *gw_env_dup(struct gw_env *env, const char *text, size_t len) {
     return copy;
 }
 
-void gw_env_set_str(struct gw_env *env, enum gw_host_string s, const char *text, size_t len) {
+void gw_env_set_str(struct gw_env *env, enum gw_host_string s, const char *text, size_t len)
+{
     const char *copy = gw_env_dup(env, text, len);
     if (*copy)
         env->str[s] = copy;
@@ -180,7 +191,8 @@ void gw_env_set_str(struct gw_env *env, enum gw_host_string s, const char *text,
 
 const char *gw_env_str(const struct gw_env *env, enum gw_host_string s) { return env->str[s]; }
 
-void *gw_env_add(struct gw_env *env, enum gw_rec kind) {
+void *gw_env_add(struct gw_env *env, enum gw_rec kind)
+{
     char *rec = gw_array_push(&env->rec[kind]);
     if (!rec) {
         env->no_memory = 1;
@@ -200,11 +212,13 @@ void *gw_env_add(struct gw_env *env, enum gw_rec kind) {
 
 size_t gw_env_count(const struct gw_env *env, enum gw_rec kind) { return env->rec[kind].len; }
 
-void *gw_env_at(const struct gw_env *env, enum gw_rec kind, size_t i) {
+void *gw_env_at(const struct gw_env *env, enum gw_rec kind, size_t i)
+{
     return (char *)env->rec[kind].data + i * rec_kinds[kind].size;
 }
 
-void gw_env_note(struct gw_env *env, const char *where, const char *fmt, ...) {
+void gw_env_note(struct gw_env *env, const char *where, const char *fmt, ...)
+{
     char text[512];
     va_list ap;
     va_start(ap, fmt);
@@ -224,7 +238,8 @@ void gw_env_note(struct gw_env *env, const char *where, const char *fmt, ...) {
     }
 }
 
-void gw_env_sample(struct gw_env *env, const struct gw_gpu *g, int64_t t, int64_t source) {
+void gw_env_sample(struct gw_env *env, const struct gw_gpu *g, int64_t t, int64_t source)
+{
     uint32_t gpu = (uint32_t)gw_env_gpu_position(env, g);
     struct gw_sample *s = gw_array_push(&env->samples);
     if (!s) {
@@ -243,15 +258,18 @@ void gw_env_sample(struct gw_env *env, const struct gw_gpu *g, int64_t t, int64_
 
 size_t gw_env_sample_count(const struct gw_env *env) { return env->samples.len; }
 
-const struct gw_sample *gw_env_sample_at(const struct gw_env *env, size_t i) {
+const struct gw_sample *gw_env_sample_at(const struct gw_env *env, size_t i)
+{
     return (const struct gw_sample *)env->samples.data + i;
 }
 
-int64_t gw_sample_get(const struct gw_sample *s, enum gw_gpu_metric m) {
+int64_t gw_sample_get(const struct gw_sample *s, enum gw_gpu_metric m)
+{
     return m < GW_GPU_DYNAMIC && ((s->has >> m) & 1) ? s->v[m] : GW_ENV_NONE;
 }
 
-const struct gw_env_lib *gw_env_lib(const struct gw_env *env, const char *name) {
+const struct gw_env_lib *gw_env_lib(const struct gw_env *env, const char *name)
+{
     for (size_t i = 0; i < gw_env_count(env, GW_REC_LIB); i++) {
         const struct gw_env_lib *l = gw_env_at(env, GW_REC_LIB, i);
         if (l->name && strcmp(l->name, name) == 0)
@@ -260,7 +278,8 @@ const struct gw_env_lib *gw_env_lib(const struct gw_env *env, const char *name) 
     return NULL;
 }
 
-void gw_env_add_lib(struct gw_env *env, const char *name, const char *version, const char *where) {
+void gw_env_add_lib(struct gw_env *env, const char *name, const char *version, const char *where)
+{
     if (!*version || gw_env_lib(env, name))
         return;
     struct gw_env_lib *l = gw_env_add(env, GW_REC_LIB);
@@ -271,7 +290,8 @@ void gw_env_add_lib(struct gw_env *env, const char *name, const char *version, c
     }
 }
 
-const char *gw_env_var_value(const struct gw_env *env, const char *name) {
+const char *gw_env_var_value(const struct gw_env *env, const char *name)
+{
     for (size_t i = 0; i < gw_env_count(env, GW_REC_VAR); i++) {
         const struct gw_env_var *v = gw_env_at(env, GW_REC_VAR, i);
         if (v->name && strcmp(v->name, name) == 0)
@@ -280,7 +300,8 @@ const char *gw_env_var_value(const struct gw_env *env, const char *name) {
     return NULL;
 }
 
-const char *gw_link_name(int64_t kind) {
+const char *gw_link_name(int64_t kind)
+{
     static const char *const names[] = {"?", "X", "NV", "PIX", "PXB", "PHB", "NODE", "SYS"};
     return kind > 0 && kind < (int64_t)(sizeof names / sizeof names[0]) ? names[kind] : "?";
 }

@@ -25,17 +25,17 @@
 
 #define GW_ENV_NONE INT64_MIN /* an integer that is not known */
 #define GW_ENV_MAX_GPUS 64    /* more than any machine holds; captures that claim more are cut, with a note */
-#define GW_BUS_ID_CAP 24     /* "0000:19:00.0", or eight digits of domain, and the end */
+#define GW_BUS_ID_CAP 24      /* "0000:19:00.0", or eight digits of domain, and the end */
 
 /* What a number means; for printing, and for reading it from text ("700.00 W" of a _MW row is 700000). */
 enum gw_unit {
-    GW_UNIT_NONE,   /* a plain number */
-    GW_UNIT_BOOL,   /* Enabled, Active, Yes, On = 1 */
+    GW_UNIT_NONE, /* a plain number */
+    GW_UNIT_BOOL, /* Enabled, Active, Yes, On = 1 */
     GW_UNIT_PCT,
     GW_UNIT_MHZ,
-    GW_UNIT_MW,     /* milliwatts; text is in W */
-    GW_UNIT_C,      /* degrees Celsius */
-    GW_UNIT_BYTES,  /* text is in MiB unless it names a unit */
+    GW_UNIT_MW,    /* milliwatts; text is in W */
+    GW_UNIT_C,     /* degrees Celsius */
+    GW_UNIT_BYTES, /* text is in MiB unless it names a unit */
     GW_UNIT_US,
     GW_UNIT_KBPS,   /* KB/s; text may be in MB/s (dmon) */
     GW_UNIT_MASK,   /* hexadecimal text */
@@ -80,8 +80,8 @@ struct gw_gpu {
     int64_t index;      /* as nvidia-smi numbers it */
     const char *bus_id; /* "0000:19:00.0", lower case; NULL unknown */
     const char *name, *uuid, *arch;
-    const char *cpus;   /* CPUs near it, "0-23,48-71" */
-    const char *virt;   /* virtualisation mode as the driver calls it */
+    const char *cpus; /* CPUs near it, "0-23,48-71" */
+    const char *virt; /* virtualisation mode as the driver calls it */
     int64_t v[GW_GPU_COUNT];
     uint64_t has[(GW_GPU_COUNT + 63) / 64];
 };
@@ -96,26 +96,35 @@ struct gw_sample {
 };
 
 enum gw_link_kind { /* how two devices reach each other; the words and order of nvidia-smi topo -m */
-    GW_LINK_NONE, GW_LINK_SELF, GW_LINK_NVLINK, GW_LINK_PIX, GW_LINK_PXB, GW_LINK_PHB, GW_LINK_NODE, GW_LINK_SYS
+                    GW_LINK_NONE,
+                    GW_LINK_SELF,
+                    GW_LINK_NVLINK,
+                    GW_LINK_PIX,
+                    GW_LINK_PXB,
+                    GW_LINK_PHB,
+                    GW_LINK_NODE,
+                    GW_LINK_SYS
 };
 const char *gw_link_name(int64_t kind); /* "NV", "PIX", ...; "?" for none */
 
 /* Small records. A new field is one row in env_records.def as well, and nothing else. */
-struct gw_env_pair { /* two devices of the topology; GPUs by index, NICs by name */
-    int64_t gpu, peer_gpu;  /* peer_gpu GW_ENV_NONE when the peer is a NIC */
+struct gw_env_pair {       /* two devices of the topology; GPUs by index, NICs by name */
+    int64_t gpu, peer_gpu; /* peer_gpu GW_ENV_NONE when the peer is a NIC */
     const char *peer_nic;
-    int64_t link;           /* enum gw_link_kind */
-    int64_t nvlinks;        /* bonded links of an NVLink connection */
-    int64_t p2p;            /* NVML's P2P status for reads: 0 ok, 1 chipset, 2 GPU, 3 topology, 4 off by setting, 5 no */
+    int64_t link;    /* enum gw_link_kind */
+    int64_t nvlinks; /* bonded links of an NVLink connection */
+    int64_t p2p;     /* NVML's P2P status for reads: 0 ok, 1 chipset, 2 GPU, 3 topology, 4 off by setting, 5 no */
 };
 struct gw_env_proc { /* a process with a context on a GPU */
     int64_t gpu, pid, bytes;
-    int64_t compute;        /* 1 = compute, 0 = graphics only */
-    int64_t ours;           /* 1 = this very program */
-    int64_t resolved;       /* 1 = the pid is visible here, 0 = it is not (another PID namespace) */
+    int64_t compute;  /* 1 = compute, 0 = graphics only */
+    int64_t ours;     /* 1 = this very program */
+    int64_t resolved; /* 1 = the pid is visible here, 0 = it is not (another PID namespace) */
     const char *name;
 };
-struct gw_env_mig { int64_t gpu, gi, sm_count, bytes; };
+struct gw_env_mig {
+    int64_t gpu, gi, sm_count, bytes;
+};
 struct gw_env_fs { /* the file system under a --data path */
     const char *path, *mount, *type, *source, *disk;
     int64_t bytes_total, bytes_free;
@@ -124,12 +133,14 @@ struct gw_env_fs { /* the file system under a --data path */
 struct gw_env_disk { /* block device over the sample */
     const char *name;
     int64_t rotational;
-    double busy;            /* share of the sample in which I/O was in flight */
-    double await_ms;        /* mean time of an I/O; NAN when there was none */
+    double busy;     /* share of the sample in which I/O was in flight */
+    double await_ms; /* mean time of an I/O; NAN when there was none */
     double read_mbps, write_mbps, iops;
     double sample_s;
 };
-struct gw_env_var { const char *name, *value; };
+struct gw_env_var {
+    const char *name, *value;
+};
 struct gw_env_lib { /* a piece of software: "torch", "cudnn", "nccl", "toolkit", ... */
     const char *name, *version, *where;
 };
@@ -137,15 +148,28 @@ struct gw_env_nic {
     const char *name, *kind; /* "infiniband", "net" */
     int64_t numa_node, up, mbps;
 };
-struct gw_env_node { int64_t node; const char *cpus; const char *distances; int64_t bytes; };
-struct gw_env_worker { int64_t pid, parent, rss, pss; const char *name; }; /* a data-loader worker that runs now */
+struct gw_env_node {
+    int64_t node;
+    const char *cpus;
+    const char *distances;
+    int64_t bytes;
+};
+struct gw_env_worker {
+    int64_t pid, parent, rss, pss;
+    const char *name;
+};                      /* a data-loader worker that runs now */
 struct gw_env_measure { /* a ceiling of the machine, and how it was measured */
     const char *id, *unit, *how;
-    int64_t gpu;            /* GW_ENV_NONE when it is not of a GPU */
+    int64_t gpu; /* GW_ENV_NONE when it is not of a GPU */
     double value;
 };
-struct gw_env_note { const char *where, *text; }; /* something that could not be read, and why */
-struct gw_env_source { const char *path, *format; int64_t facts; };
+struct gw_env_note {
+    const char *where, *text;
+}; /* something that could not be read, and why */
+struct gw_env_source {
+    const char *path, *format;
+    int64_t facts;
+};
 
 /* One row per kind of record: its array in struct gw_env, its struct and its fields, in env_records.def. */
 enum gw_rec {
@@ -165,8 +189,8 @@ struct gw_env {
     int64_t host[GW_HOST_COUNT];
     uint64_t host_has[(GW_HOST_COUNT + 63) / 64];
     const char *str[GW_HSTR_COUNT]; /* NULL unknown */
-    int live;                /* 1 = this is the machine we run on */
-    int no_memory;           /* 1 = something was left out because memory or a cap ran out */
+    int live;                       /* 1 = this is the machine we run on */
+    int no_memory;                  /* 1 = something was left out because memory or a cap ran out */
     int64_t next_source;
 };
 
@@ -188,7 +212,7 @@ int gw_env_has(const struct gw_env *env, enum gw_host_metric m);
 int64_t gw_env_get(const struct gw_env *env, enum gw_host_metric m); /* GW_ENV_NONE when not known */
 /* Keeps a copy without surrounding blanks and control characters. */
 void gw_env_set_str(struct gw_env *env, enum gw_host_string s, const char *text, size_t len);
-const char *gw_env_str(const struct gw_env *env, enum gw_host_string s); /* NULL when not known */
+const char *gw_env_str(const struct gw_env *env, enum gw_host_string s);  /* NULL when not known */
 const char *gw_env_dup(struct gw_env *env, const char *text, size_t len); /* the same cleaning; never NULL */
 
 /* A new record with every field unknown, or NULL when there are too many. Valid until the next one of its kind. */
@@ -219,11 +243,21 @@ const struct gw_metric_info *gw_host_metric_info(enum gw_host_metric m);
 const char *gw_host_string_id(enum gw_host_string s);
 
 enum gw_field_type { GW_FT_I64, GW_FT_F64, GW_FT_STR };
-struct gw_field { const char *name; enum gw_field_type type; size_t offset; };
-struct gw_rec_info { const char *id; size_t size; const struct gw_field *fields; size_t count; };
+struct gw_field {
+    const char *name;
+    enum gw_field_type type;
+    size_t offset;
+};
+struct gw_rec_info {
+    const char *id;
+    size_t size;
+    const struct gw_field *fields;
+    size_t count;
+};
 struct gw_rec_info gw_rec_info(enum gw_rec kind);
 
-/* Reads "700.00 W", "16x", "Enabled", "0x0000000000000004", "P8", "81559MiB" by unit. 0, or -1 when it is not a value. */
+/* Reads "700.00 W", "16x", "Enabled", "0x0000000000000004", "P8", "81559MiB" by unit. 0, or -1 when it is not a value.
+ */
 int gw_unit_parse(enum gw_unit unit, const char *text, size_t len, int64_t *out);
 /* "0000:19:00.0" from any spelling of a PCI address ("00000000:19:00.0", "19:00.0"). 0 or -1. */
 int gw_bus_id_normal(const char *text, size_t len, char out[GW_BUS_ID_CAP]);

@@ -5,7 +5,8 @@
 
 #include "collect/env.h"
 
-static void trim(const char **s, size_t *n) {
+static void trim(const char **s, size_t *n)
+{
     while (*n && isspace((unsigned char)(*s)[0]))
         (*s)++, (*n)--;
     while (*n && isspace((unsigned char)(*s)[*n - 1]))
@@ -14,9 +15,13 @@ static void trim(const char **s, size_t *n) {
 
 static int is(const char *s, size_t n, const char *word) { return strlen(word) == n && strncasecmp(s, word, n) == 0; }
 
-struct word { const char *text; int64_t value; };
+struct word {
+    const char *text;
+    int64_t value;
+};
 
-static int lookup(const struct word *w, const char *s, size_t n, int64_t *out) {
+static int lookup(const struct word *w, const char *s, size_t n, int64_t *out)
+{
     for (; w->text; w++)
         if (is(s, n, w->text)) {
             *out = w->value;
@@ -25,18 +30,20 @@ static int lookup(const struct word *w, const char *s, size_t n, int64_t *out) {
     return -1;
 }
 
-static const struct word switches[] = {
-    {"Enabled", 1}, {"Active", 1}, {"Yes", 1}, {"On", 1}, {"True", 1}, {"1", 1},
-    {"Disabled", 0}, {"Not Active", 0}, {"No", 0}, {"Off", 0}, {"False", 0}, {"0", 0}, {NULL, 0}};
+static const struct word switches[] = {{"Enabled", 1}, {"Active", 1},   {"Yes", 1},        {"On", 1}, {"True", 1},
+                                       {"1", 1},       {"Disabled", 0}, {"Not Active", 0}, {"No", 0}, {"Off", 0},
+                                       {"False", 0},   {"0", 0},        {NULL, 0}};
 static const struct word compute_modes[] = {
-    {"Default", 0}, {"Exclusive_Thread", 1}, {"Prohibited", 2}, {"Exclusive_Process", 3}, {"E. Thread", 1},
-    {"E. Process", 3}, {NULL, 0}};
+    {"Default", 0},   {"Exclusive_Thread", 1}, {"Prohibited", 2}, {"Exclusive_Process", 3},
+    {"E. Thread", 1}, {"E. Process", 3},       {NULL, 0}};
 static const struct word fabric_states[] = {{"Not Started", 1}, {"In Progress", 2}, {"Completed", 3}, {NULL, 0}};
-static const struct word actions[] = {{"None", 0}, {"GPU Reset", 1}, {"Reset", 1}, {"Node Reboot", 1}, {"Reboot", 1},
-                                      {"Drain P2P", 1}, {"Drain and Reset", 1}, {NULL, 0}};
+static const struct word actions[] = {{"None", 0},   {"GPU Reset", 1}, {"Reset", 1},           {"Node Reboot", 1},
+                                      {"Reboot", 1}, {"Drain P2P", 1}, {"Drain and Reset", 1}, {NULL, 0}};
 
-/* Decimal text times `scale` (a power of ten), digits past the scale dropped. Returns characters used, 0 = no number. */
-static size_t decimal(const char *s, size_t n, int64_t scale, int64_t *out) {
+/* Decimal text times `scale` (a power of ten), digits past the scale dropped. Returns characters used, 0 = no number.
+ */
+static size_t decimal(const char *s, size_t n, int64_t scale, int64_t *out)
+{
     size_t i = 0, digits = 0;
     int neg = 0;
     int64_t v = 0;
@@ -61,7 +68,8 @@ static size_t decimal(const char *s, size_t n, int64_t scale, int64_t *out) {
     return i;
 }
 
-static int hexadecimal(const char *s, size_t n, int64_t *out) {
+static int hexadecimal(const char *s, size_t n, int64_t *out)
+{
     if (n < 3 || n > 18 || s[0] != '0' || (s[1] != 'x' && s[1] != 'X'))
         return -1;
     uint64_t v = 0;
@@ -77,14 +85,17 @@ static int hexadecimal(const char *s, size_t n, int64_t *out) {
     return 0;
 }
 
-static int64_t byte_factor(const char *s, size_t n) {
-    static const struct word units[] = {{"", 1 << 20}, {"MiB", 1 << 20}, {"MB", 1 << 20}, {"KiB", 1 << 10},
-        {"KB", 1 << 10}, {"GiB", 1 << 30}, {"GB", 1 << 30}, {"B", 1}, {"bytes", 1}, {NULL, 0}};
+static int64_t byte_factor(const char *s, size_t n)
+{
+    static const struct word units[] = {{"", 1 << 20},   {"MiB", 1 << 20}, {"MB", 1 << 20}, {"KiB", 1 << 10},
+                                        {"KB", 1 << 10}, {"GiB", 1 << 30}, {"GB", 1 << 30}, {"B", 1},
+                                        {"bytes", 1},    {NULL, 0}};
     int64_t f = -1;
     return lookup(units, s, n, &f) == 0 ? f : -1;
 }
 
-int gw_unit_parse(enum gw_unit unit, const char *text, size_t len, int64_t *out) {
+int gw_unit_parse(enum gw_unit unit, const char *text, size_t len, int64_t *out)
+{
     trim(&text, &len);
     if (len >= 2 && text[0] == '[' && text[len - 1] == ']') /* "[N/A]", "[Not Supported]" */
         return -1;
@@ -127,7 +138,8 @@ int gw_unit_parse(enum gw_unit unit, const char *text, size_t len, int64_t *out)
     return 0;
 }
 
-int gw_bus_id_normal(const char *text, size_t len, char out[GW_BUS_ID_CAP]) {
+int gw_bus_id_normal(const char *text, size_t len, char out[GW_BUS_ID_CAP])
+{
     trim(&text, &len);
     /* [domain:]bus:device.function, hexadecimal; the domain has four or eight digits */
     unsigned long part[4] = {0, 0, 0, 0};
@@ -170,7 +182,8 @@ int gw_bus_id_normal(const char *text, size_t len, char out[GW_BUS_ID_CAP]) {
     return 0;
 }
 
-int64_t gw_cpulist_count(const char *text, unsigned char *mask, size_t bits) {
+int64_t gw_cpulist_count(const char *text, unsigned char *mask, size_t bits)
+{
     int64_t n = 0;
     const char *p = text;
     while (isspace((unsigned char)*p))

@@ -6,13 +6,13 @@
 
 enum {
     MIN_SAMPLES = 16,
-    MAX_GRID = 16384,      /* longer logs are averaged down; the autocorrelation costs grid x grid / 3 */
-    MIN_CYCLES = 3         /* two swings may be chance */
+    MAX_GRID = 16384, /* longer logs are averaged down; the autocorrelation costs grid x grid / 3 */
+    MIN_CYCLES = 3    /* two swings may be chance */
 };
-#define MIN_DEPTH 30.0        /* percentage points; less is the noise of a utilization counter */
-#define MIN_STRENGTH 0.5      /* autocorrelation of a square wave with a third of its power in noise is 0.67 */
-#define MAX_EDGE_SPREAD 0.25  /* median deviation of the distances between rising edges, as a share of the period */
-#define AGREEMENT 0.2         /* the two methods may differ by this share */
+#define MIN_DEPTH 30.0       /* percentage points; less is the noise of a utilization counter */
+#define MIN_STRENGTH 0.5     /* autocorrelation of a square wave with a third of its power in noise is 0.67 */
+#define MAX_EDGE_SPREAD 0.25 /* median deviation of the distances between rising edges, as a share of the period */
+#define AGREEMENT 0.2        /* the two methods may differ by this share */
 #define MIN_PERIOD_SAMPLES 4.0
 
 static int by_value(const void *a, const void *b)
@@ -52,7 +52,8 @@ static void resample(const int64_t *t, const double *v, size_t n, double span, s
         while (at + 1 < n && (double)(t[at + 1] - t[0]) * 1e-9 <= a)
             at++;
         for (size_t k = at; k < n; k++) {
-            double from = (double)(t[k] - t[0]) * 1e-9, to = k + 1 < n ? (double)(t[k + 1] - t[0]) * 1e-9 : span + g->step_s;
+            double from = (double)(t[k] - t[0]) * 1e-9,
+                   to = k + 1 < n ? (double)(t[k + 1] - t[0]) * 1e-9 : span + g->step_s;
             if (from >= b)
                 break;
             double w = (to < b ? to : b) - (from > a ? from : a);
@@ -219,8 +220,17 @@ static void classify(struct grid *g, struct edges *e, double *scratch, struct gw
 
 struct gw_sawtooth gw_sawtooth_find(const int64_t *t, const double *v, size_t n)
 {
-    struct gw_sawtooth s = {.shape = GW_WAVE_TOO_SHORT, .mean = NAN, .high = NAN, .low = NAN, .depth = NAN, .duty = NAN,
-                            .period_s = NAN, .period_error_s = NAN, .strength = NAN, .interval_s = NAN, .span_s = NAN};
+    struct gw_sawtooth s = {.shape = GW_WAVE_TOO_SHORT,
+                            .mean = NAN,
+                            .high = NAN,
+                            .low = NAN,
+                            .depth = NAN,
+                            .duty = NAN,
+                            .period_s = NAN,
+                            .period_error_s = NAN,
+                            .strength = NAN,
+                            .interval_s = NAN,
+                            .span_s = NAN};
     if (n < MIN_SAMPLES)
         return s;
     size_t room = n > MAX_GRID ? n : MAX_GRID;

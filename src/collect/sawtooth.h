@@ -20,21 +20,21 @@ enum gw_wave {
     GW_WAVE_STEADY,    /* no swing worth the name */
     GW_WAVE_BURSTS,    /* it swings, but at no fixed period */
     GW_WAVE_PERIODIC,
-    GW_WAVE_TOO_FAST   /* it swings from sample to sample: sampled too slowly to tell a period */
+    GW_WAVE_TOO_FAST /* it swings from sample to sample: sampled too slowly to tell a period */
 };
 
 struct gw_sawtooth {
     enum gw_wave shape;
-    double mean;        /* of the values */
-    double high, low;   /* mean of the upper and of the lower part; equal to the mean when steady */
-    double depth;       /* high - low */
-    double duty;        /* share of the time in the upper part, 0..1; NAN when steady */
-    double period_s;    /* NAN unless periodic */
+    double mean;           /* of the values */
+    double high, low;      /* mean of the upper and of the lower part; equal to the mean when steady */
+    double depth;          /* high - low */
+    double duty;           /* share of the time in the upper part, 0..1; NAN when steady */
+    double period_s;       /* NAN unless periodic */
     double period_error_s; /* half a sample, or the spread of the edges when that is more */
-    double strength;    /* the autocorrelation at the period, 0..1; NAN unless periodic */
-    int64_t cycles;     /* whole swings seen */
-    double interval_s;  /* between samples, median */
-    double span_s;      /* the stretch that was looked at */
+    double strength;       /* the autocorrelation at the period, 0..1; NAN unless periodic */
+    int64_t cycles;        /* whole swings seen */
+    double interval_s;     /* between samples, median */
+    double span_s;         /* the stretch that was looked at */
 };
 
 /* `t` in ns, rising (equal or falling stamps are taken as lost samples), `v` in percent. */

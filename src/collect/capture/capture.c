@@ -11,7 +11,10 @@
 enum { MAX_FILES = 1000 };
 #define MAX_BYTES ((size_t)64 << 20) /* of one file; a day of one-second logs of eight GPUs is about 60 MB */
 
-#define READER(name, title) {title, gw_##name##_begins, gw_##name##_read}
+#define READER(name, title)                         \
+    {                                               \
+        title, gw_##name##_begins, gw_##name##_read \
+    }
 const struct gw_capture_format gw_capture_formats[] = {
     READER(saved_env, "gpuwhy check --collect"),
     READER(smi_query, "nvidia-smi -q"),
@@ -29,7 +32,8 @@ const struct gw_capture_format gw_capture_formats[] = {
     {NULL, NULL, NULL},
 };
 
-static void add_source(struct gw_env *env, const char *name, const char *format, int64_t facts) {
+static void add_source(struct gw_env *env, const char *name, const char *format, int64_t facts)
+{
     for (size_t i = 0; i < gw_env_count(env, GW_REC_SOURCE); i++) {
         struct gw_env_source *s = gw_env_at(env, GW_REC_SOURCE, i);
         if (s->path && s->format && strcmp(s->path, name) == 0 && strcmp(s->format, format) == 0) {
@@ -46,7 +50,8 @@ static void add_source(struct gw_env *env, const char *name, const char *format,
     }
 }
 
-static int64_t parse_text(struct gw_env *env, const char *name, struct gw_slice rest) {
+static int64_t parse_text(struct gw_env *env, const char *name, struct gw_slice rest)
+{
     int64_t total = 0;
     struct gw_slice line;
     while (rest.n) {
@@ -73,7 +78,8 @@ static int64_t parse_text(struct gw_env *env, const char *name, struct gw_slice 
     return total;
 }
 
-int64_t gw_capture_parse(struct gw_env *env, const char *name, const char *data, size_t len, struct gw_error *err) {
+int64_t gw_capture_parse(struct gw_env *env, const char *name, const char *data, size_t len, struct gw_error *err)
+{
     size_t n;
     char *text = gw_slice_decode(data, len, &n);
     if (!text)
@@ -81,14 +87,17 @@ int64_t gw_capture_parse(struct gw_env *env, const char *name, const char *data,
     int64_t facts = parse_text(env, name, (struct gw_slice){text, n});
     free(text);
     if (facts == 0)
-        return gw_error_set(err, GW_EFORMAT, name, -1,
-                            "give the output of nvidia-smi (plain, -q, -q -x, topo -m, --query-gpu, dmon), lscpu, free, iostat -x "
-                            "or gpuwhy check --collect", "nothing in it is a capture that gpuwhy knows");
+        return gw_error_set(
+            err, GW_EFORMAT, name, -1,
+            "give the output of nvidia-smi (plain, -q, -q -x, topo -m, --query-gpu, dmon), lscpu, free, iostat -x "
+            "or gpuwhy check --collect",
+            "nothing in it is a capture that gpuwhy knows");
     return facts;
 }
 
 /* The whole file, unpacked when it is gzip. Caller frees. */
-static char *slurp(const char *path, size_t *len, struct gw_error *err) {
+static char *slurp(const char *path, size_t *len, struct gw_error *err)
+{
     gzFile f = gzopen(path, "rb");
     if (!f) {
         gw_error_set(err, GW_EIO, path, -1, "check the path and its permissions", "cannot open: %s", strerror(errno));
@@ -120,7 +129,8 @@ static char *slurp(const char *path, size_t *len, struct gw_error *err) {
     return data;
 }
 
-static int read_file(struct gw_env *env, const char *path, struct gw_error *err) {
+static int read_file(struct gw_env *env, const char *path, struct gw_error *err)
+{
     size_t len = 0;
     char *data = slurp(path, &len, err);
     if (!data)
@@ -133,16 +143,19 @@ static int read_file(struct gw_env *env, const char *path, struct gw_error *err)
 }
 
 /* "NVIDIA GeForce RTX 2080 ..." and "NVIDIA GeForce RTX 2080 SUPER" are one name: the table cuts. */
-static int same_name(const char *a, const char *b) {
+static int same_name(const char *a, const char *b)
+{
     size_t na = strlen(a), nb = strlen(b);
-    size_t ca = na > 3 && strcmp(a + na - 3, "...") == 0 ? na - 3 : na, cb = nb > 3 && strcmp(b + nb - 3, "...") == 0 ? nb - 3 : nb;
+    size_t ca = na > 3 && strcmp(a + na - 3, "...") == 0 ? na - 3 : na,
+           cb = nb > 3 && strcmp(b + nb - 3, "...") == 0 ? nb - 3 : nb;
     if (ca == na && cb == nb)
         return strcmp(a, b) == 0;
     return strncmp(a, b, ca < cb ? ca : cb) == 0;
 }
 
 /* NULL when both may be of one machine, else what differs. */
-static const char *other_machine(const struct gw_env *a, const struct gw_env *b) {
+static const char *other_machine(const struct gw_env *a, const struct gw_env *b)
+{
     const char *da = gw_env_str(a, GW_HSTR_DRIVER), *db = gw_env_str(b, GW_HSTR_DRIVER);
     if (da && db && strcmp(da, db) != 0)
         return "another driver";
@@ -159,19 +172,22 @@ static const char *other_machine(const struct gw_env *a, const struct gw_env *b)
     return NULL;
 }
 
-static int read_folder(struct gw_env *env, const char *path, struct gw_error *err) {
+static int read_folder(struct gw_env *env, const char *path, struct gw_error *err)
+{
     struct dirent **names = NULL;
     int n = scandir(path, &names, NULL, alphasort), used = 0;
     if (n < 0)
-        return gw_error_set(err, GW_EIO, path, -1, "check the path and its permissions", "cannot list: %s", strerror(errno));
+        return gw_error_set(err, GW_EIO, path, -1, "check the path and its permissions", "cannot list: %s",
+                            strerror(errno));
     if (n > MAX_FILES)
         gw_env_note(env, path, "only the first %d files were read", MAX_FILES);
     for (int i = 0; i < n && i < MAX_FILES; i++) {
         char file[4096];
         struct stat st;
         struct gw_error one = {0};
-        if (names[i]->d_name[0] == '.' || snprintf(file, sizeof file, "%s/%s", path, names[i]->d_name) >= (int)sizeof file ||
-            stat(file, &st) < 0 || !S_ISREG(st.st_mode))
+        if (names[i]->d_name[0] == '.' ||
+            snprintf(file, sizeof file, "%s/%s", path, names[i]->d_name) >= (int)sizeof file || stat(file, &st) < 0 ||
+            !S_ISREG(st.st_mode))
             continue;
         struct gw_env *probe = gw_env_create();
         if (!probe)
@@ -181,8 +197,10 @@ static int read_folder(struct gw_env *env, const char *path, struct gw_error *er
         } else {
             const char *differs = other_machine(env, probe);
             if (differs)
-                gw_env_note(env, file, "left out: it shows %s than the files before it, so it is of another machine or another "
-                            "time; check it by itself", differs);
+                gw_env_note(env, file,
+                            "left out: it shows %s than the files before it, so it is of another machine or another "
+                            "time; check it by itself",
+                            differs);
             else
                 used += read_file(env, file, &one) == 0;
         }
@@ -191,11 +209,13 @@ static int read_folder(struct gw_env *env, const char *path, struct gw_error *er
     for (int i = 0; i < n; i++)
         free(names[i]);
     free(names);
-    return used ? 0 : gw_error_set(err, GW_EFORMAT, path, -1, "put captures of nvidia-smi and the like into the folder",
-                                   "no file in this folder is a capture that gpuwhy knows");
+    return used ? 0
+                : gw_error_set(err, GW_EFORMAT, path, -1, "put captures of nvidia-smi and the like into the folder",
+                               "no file in this folder is a capture that gpuwhy knows");
 }
 
-int gw_capture_read(struct gw_env *env, const char *path, struct gw_error *err) {
+int gw_capture_read(struct gw_env *env, const char *path, struct gw_error *err)
+{
     struct stat st;
     if (stat(path, &st) < 0)
         return gw_error_set(err, GW_EIO, path, -1, "check the path", "cannot open: %s", strerror(errno));

@@ -36,7 +36,7 @@ extern const struct gw_capture_format gw_capture_formats[]; /* ends with a row w
 
 /* --- for the readers --------------------------------------------------------------------------------------- */
 
-/* Takes the next line (without its end) off `rest`. 0 at the end. */
+/* Takes the next line (without its end) off `rest`. 0 at the end, with an empty line. */
 int gw_slice_line(struct gw_slice *rest, struct gw_slice *line);
 /* Takes the next blank-separated word off `rest`. 0 at the end. */
 int gw_slice_word(struct gw_slice *rest, struct gw_slice *word);
@@ -45,10 +45,10 @@ int gw_slice_split(struct gw_slice *rest, char sep, struct gw_slice *part);
 struct gw_slice gw_slice_trim(struct gw_slice t);
 int gw_slice_is(struct gw_slice t, const char *s);
 int gw_slice_starts(struct gw_slice t, const char *s);
-int gw_slice_has(struct gw_slice t, const char *s);        /* anywhere */
+int gw_slice_has(struct gw_slice t, const char *s);          /* anywhere */
 const char *gw_slice_find(struct gw_slice t, const char *s); /* or NULL */
-int gw_slice_number(struct gw_slice t, int64_t *out);      /* all of it is a number; 0 or -1 */
-int gw_slice_decimal(struct gw_slice t, double *out);      /* the same, with a point */
+int gw_slice_number(struct gw_slice t, int64_t *out);        /* all of it is a number; 0 or -1 */
+int gw_slice_decimal(struct gw_slice t, double *out);        /* the same, with a point */
 /* "Key : value" or "Key: value": 1 when the line has a colon. */
 int gw_slice_pair(struct gw_slice line, struct gw_slice *key, struct gw_slice *value);
 /* "12.4" or "12.4.131" as 12040; -1 when it is none. */
@@ -71,7 +71,8 @@ enum gw_smi_names { GW_SMI_Q, GW_SMI_XML, GW_SMI_CSV };
 int gw_smi_metric(enum gw_smi_names names, const char *name, size_t len, int *alt);
 void gw_smi_set(struct gw_smi_block *b, int metric, int alt, struct gw_slice value);
 /* Gives one named value to the block, both in one. 1 when the name is one of a metric's. */
-int gw_smi_value(struct gw_smi_block *b, enum gw_smi_names names, const char *name, size_t name_len, struct gw_slice value);
+int gw_smi_value(struct gw_smi_block *b, enum gw_smi_names names, const char *name, size_t name_len,
+                 struct gw_slice value);
 /* A clock event reason by its word in -q ("HW Slowdown") or in XML and CSV ("hw_slowdown"). 1 when it is known. */
 int gw_smi_reason(struct gw_smi_block *b, enum gw_smi_names names, struct gw_slice word, struct gw_slice value);
 /* Driver and CUDA version, with a note when two captures disagree: they are of different machines, or times. */
@@ -86,21 +87,21 @@ struct gw_env_pair *gw_env_find_pair(struct gw_env *env, int64_t gpu, int64_t pe
 /* Writes everything that is known to one gzip file, which gw_capture_read() reads. 0 or GW_EIO with `err` filled. */
 int gw_env_save(const struct gw_env *env, const char *path, struct gw_error *err);
 
-#define GW_CAPTURE_READER(name) \
+#define GW_CAPTURE_READER(name)                   \
     int gw_##name##_begins(struct gw_slice rest); \
     int64_t gw_##name##_read(struct gw_env *env, struct gw_slice rest, size_t *used)
-GW_CAPTURE_READER(smi_query);    /* nvidia-smi -q */
-GW_CAPTURE_READER(smi_xml);      /* nvidia-smi -q -x */
-GW_CAPTURE_READER(smi_table);    /* nvidia-smi */
-GW_CAPTURE_READER(smi_csv);      /* nvidia-smi --query-gpu=... --format=csv, and --query-compute-apps */
-GW_CAPTURE_READER(smi_dmon);     /* nvidia-smi dmon */
-GW_CAPTURE_READER(smi_pmon);     /* nvidia-smi pmon */
-GW_CAPTURE_READER(smi_topo);     /* nvidia-smi topo -m, topo -p2p r */
-GW_CAPTURE_READER(smi_list);     /* nvidia-smi -L, nvlink -s */
+GW_CAPTURE_READER(smi_query); /* nvidia-smi -q */
+GW_CAPTURE_READER(smi_xml);   /* nvidia-smi -q -x */
+GW_CAPTURE_READER(smi_table); /* nvidia-smi */
+GW_CAPTURE_READER(smi_csv);   /* nvidia-smi --query-gpu=... --format=csv, and --query-compute-apps */
+GW_CAPTURE_READER(smi_dmon);  /* nvidia-smi dmon */
+GW_CAPTURE_READER(smi_pmon);  /* nvidia-smi pmon */
+GW_CAPTURE_READER(smi_topo);  /* nvidia-smi topo -m, topo -p2p r */
+GW_CAPTURE_READER(smi_list);  /* nvidia-smi -L, nvlink -s */
 GW_CAPTURE_READER(os_lscpu);
 GW_CAPTURE_READER(os_free);
-GW_CAPTURE_READER(os_iostat);    /* iostat -x */
-GW_CAPTURE_READER(os_versions);  /* nvcc --version, nvidia-smi --version, python -m torch.utils.collect_env */
-GW_CAPTURE_READER(saved_env);    /* gpuwhy check --collect */
+GW_CAPTURE_READER(os_iostat);   /* iostat -x */
+GW_CAPTURE_READER(os_versions); /* nvcc --version, nvidia-smi --version, python -m torch.utils.collect_env */
+GW_CAPTURE_READER(saved_env);   /* gpuwhy check --collect */
 
 #endif

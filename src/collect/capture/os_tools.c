@@ -8,7 +8,8 @@
 
 /* --- lscpu --------------------------------------------------------------------------------------------------- */
 
-int gw_os_lscpu_begins(struct gw_slice rest) {
+int gw_os_lscpu_begins(struct gw_slice rest)
+{
     struct gw_slice line;
     if (!gw_slice_line(&rest, &line) || !gw_slice_starts(line, "Architecture:"))
         return 0;
@@ -16,7 +17,8 @@ int gw_os_lscpu_begins(struct gw_slice rest) {
     return gw_slice_has(head, "\nCPU(s):");
 }
 
-static void node_cpus(struct gw_env *env, int64_t node, struct gw_slice list) {
+static void node_cpus(struct gw_env *env, int64_t node, struct gw_slice list)
+{
     for (size_t i = 0; i < gw_env_count(env, GW_REC_NODE); i++) {
         struct gw_env_node *n = gw_env_at(env, GW_REC_NODE, i);
         if (n->node == node)
@@ -30,9 +32,12 @@ static void node_cpus(struct gw_env *env, int64_t node, struct gw_slice list) {
     }
 }
 
-struct lscpu { int64_t cores_per_socket, sockets; };
+struct lscpu {
+    int64_t cores_per_socket, sockets;
+};
 
-static int lscpu_value(struct gw_env *env, struct lscpu *c, struct gw_slice key, struct gw_slice value) {
+static int lscpu_value(struct gw_env *env, struct lscpu *c, struct gw_slice key, struct gw_slice value)
+{
     int64_t v;
     double mhz;
     int number = gw_slice_number(value, &v) == 0;
@@ -63,7 +68,8 @@ static int lscpu_value(struct gw_env *env, struct lscpu *c, struct gw_slice key,
     return 1;
 }
 
-int64_t gw_os_lscpu_read(struct gw_env *env, struct gw_slice rest, size_t *used) {
+int64_t gw_os_lscpu_read(struct gw_env *env, struct gw_slice rest, size_t *used)
+{
     struct lscpu c = {-1, -1};
     struct gw_slice all = rest, line, key, value;
     int64_t facts = 0;
@@ -85,16 +91,20 @@ int64_t gw_os_lscpu_read(struct gw_env *env, struct gw_slice rest, size_t *used)
 
 /* --- free ---------------------------------------------------------------------------------------------------- */
 
-int gw_os_free_begins(struct gw_slice rest) {
+int gw_os_free_begins(struct gw_slice rest)
+{
     struct gw_slice line, next;
-    return gw_slice_line(&rest, &line) && gw_slice_has(line, "total") && gw_slice_has(line, "used") && gw_slice_has(line, "free") &&
-           gw_slice_line(&rest, &next) && gw_slice_starts(next, "Mem:");
+    return gw_slice_line(&rest, &line) && gw_slice_has(line, "total") && gw_slice_has(line, "used") &&
+           gw_slice_has(line, "free") && gw_slice_line(&rest, &next) && gw_slice_starts(next, "Mem:");
 }
 
 /* "62Gi", "8.0G", "65843504". A plain number's unit is not in the text: `plain` is what to multiply it with. */
-static int64_t free_bytes(struct gw_slice w, int64_t plain) {
-    static const struct { char c; double factor; } units[] = {
-        {'B', 1}, {'K', 1024}, {'M', 1048576}, {'G', 1073741824}, {'T', 1099511627776.0}};
+static int64_t free_bytes(struct gw_slice w, int64_t plain)
+{
+    static const struct {
+        char c;
+        double factor;
+    } units[] = {{'B', 1}, {'K', 1024}, {'M', 1048576}, {'G', 1073741824}, {'T', 1099511627776.0}};
     double v, f = (double)plain;
     size_t n = w.n;
     while (n && isalpha((unsigned char)w.p[n - 1]))
@@ -109,14 +119,16 @@ static int64_t free_bytes(struct gw_slice w, int64_t plain) {
 }
 
 /* free prints KiB unless told otherwise, and does not say so. A GPU machine has 4 GiB to 4 TiB, so the size tells. */
-static int64_t plain_unit(struct gw_slice total) {
+static int64_t plain_unit(struct gw_slice total)
+{
     int64_t v;
     if (gw_slice_number(total, &v) < 0)
         return 1024;
     return v >= 4000000000 ? 1 : v >= 4000000 ? 1024 : v >= 4096 ? 1 << 20 : 1 << 30;
 }
 
-int64_t gw_os_free_read(struct gw_env *env, struct gw_slice rest, size_t *used) {
+int64_t gw_os_free_read(struct gw_env *env, struct gw_slice rest, size_t *used)
+{
     struct gw_slice all = rest, line, head, w, col[8];
     int n = 0, available = -1;
     int64_t facts = 0, unit = 0;
@@ -158,13 +170,22 @@ int64_t gw_os_free_read(struct gw_env *env, struct gw_slice rest, size_t *used) 
 
 enum { IO_COLUMNS = 32 };
 enum io_column { IO_OTHER, IO_RS, IO_WS, IO_RMB, IO_WMB, IO_RAWAIT, IO_WAWAIT, IO_AWAIT, IO_UTIL };
-struct iostat { int n; enum io_column col[IO_COLUMNS]; double scale[IO_COLUMNS]; };
+struct iostat {
+    int n;
+    enum io_column col[IO_COLUMNS];
+    double scale[IO_COLUMNS];
+};
 
-static int iostat_header(struct iostat *h, struct gw_slice line) {
-    static const struct { const char *name; enum io_column col; double scale; } words[] = {
-        {"r/s", IO_RS, 1}, {"w/s", IO_WS, 1}, {"rkB/s", IO_RMB, 1.024e-3}, {"wkB/s", IO_WMB, 1.024e-3},
-        {"rMB/s", IO_RMB, 1.048576}, {"wMB/s", IO_WMB, 1.048576}, {"rsec/s", IO_RMB, 512e-6}, {"wsec/s", IO_WMB, 512e-6},
-        {"r_await", IO_RAWAIT, 1}, {"w_await", IO_WAWAIT, 1}, {"await", IO_AWAIT, 1}, {"%util", IO_UTIL, 0.01}};
+static int iostat_header(struct iostat *h, struct gw_slice line)
+{
+    static const struct {
+        const char *name;
+        enum io_column col;
+        double scale;
+    } words[] = {{"r/s", IO_RS, 1},           {"w/s", IO_WS, 1},           {"rkB/s", IO_RMB, 1.024e-3},
+                 {"wkB/s", IO_WMB, 1.024e-3}, {"rMB/s", IO_RMB, 1.048576}, {"wMB/s", IO_WMB, 1.048576},
+                 {"rsec/s", IO_RMB, 512e-6},  {"wsec/s", IO_WMB, 512e-6},  {"r_await", IO_RAWAIT, 1},
+                 {"w_await", IO_WAWAIT, 1},   {"await", IO_AWAIT, 1},      {"%util", IO_UTIL, 0.01}};
     struct gw_slice w;
     int util = 0;
     h->n = 0;
@@ -184,13 +205,15 @@ static int iostat_header(struct iostat *h, struct gw_slice line) {
     return util;
 }
 
-int gw_os_iostat_begins(struct gw_slice rest) {
+int gw_os_iostat_begins(struct gw_slice rest)
+{
     struct iostat h;
     struct gw_slice line;
     return gw_slice_line(&rest, &line) && iostat_header(&h, line);
 }
 
-static int iostat_row(struct gw_env *env, const struct iostat *h, struct gw_slice line) {
+static int iostat_row(struct gw_env *env, const struct iostat *h, struct gw_slice line)
+{
     struct gw_slice name, w;
     double v[IO_UTIL + 1], x;
     for (int i = 0; i <= IO_UTIL; i++)
@@ -224,7 +247,8 @@ static int iostat_row(struct gw_env *env, const struct iostat *h, struct gw_slic
     return 1;
 }
 
-int64_t gw_os_iostat_read(struct gw_env *env, struct gw_slice rest, size_t *used) {
+int64_t gw_os_iostat_read(struct gw_env *env, struct gw_slice rest, size_t *used)
+{
     struct iostat h;
     struct gw_slice all = rest, line;
     int64_t facts = 0;
@@ -247,11 +271,15 @@ int64_t gw_os_iostat_read(struct gw_env *env, struct gw_slice rest, size_t *used
 /* --- single lines that name a version -------------------------------------------------------------------------- */
 
 enum { V_DRIVER, V_CUDA, V_LIB };
-static const struct { const char *begin; int what; const char *lib; } version_lines[] = {
-    {"Cuda compilation tools, release ", V_LIB, "toolkit"},   /* nvcc --version */
-    {"DRIVER version", V_DRIVER, NULL},                        /* nvidia-smi --version */
+static const struct {
+    const char *begin;
+    int what;
+    const char *lib;
+} version_lines[] = {
+    {"Cuda compilation tools, release ", V_LIB, "toolkit"}, /* nvcc --version */
+    {"DRIVER version", V_DRIVER, NULL},                     /* nvidia-smi --version */
     {"CUDA Version", V_CUDA, NULL},
-    {"Nvidia driver version", V_DRIVER, NULL},                 /* python -m torch.utils.collect_env */
+    {"Nvidia driver version", V_DRIVER, NULL}, /* python -m torch.utils.collect_env */
     {"PyTorch version", V_LIB, "torch"},
     {"CUDA used to build PyTorch", V_LIB, "torch-cuda"},
     {"CUDA runtime version", V_LIB, "toolkit"},
@@ -260,7 +288,8 @@ static const struct { const char *begin; int what; const char *lib; } version_li
     {"[pip3] triton==", V_LIB, "triton"},
 };
 
-static int version_line(struct gw_slice line, size_t *which, struct gw_slice *value) {
+static int version_line(struct gw_slice line, size_t *which, struct gw_slice *value)
+{
     for (size_t i = 0; i < sizeof version_lines / sizeof version_lines[0]; i++) {
         if (!gw_slice_starts(line, version_lines[i].begin))
             continue;
@@ -280,13 +309,15 @@ static int version_line(struct gw_slice line, size_t *which, struct gw_slice *va
     return 0;
 }
 
-int gw_os_versions_begins(struct gw_slice rest) {
+int gw_os_versions_begins(struct gw_slice rest)
+{
     struct gw_slice line, value;
     size_t which;
     return gw_slice_line(&rest, &line) && version_line(line, &which, &value);
 }
 
-int64_t gw_os_versions_read(struct gw_env *env, struct gw_slice rest, size_t *used) {
+int64_t gw_os_versions_read(struct gw_env *env, struct gw_slice rest, size_t *used)
+{
     struct gw_slice all = rest, line, value;
     size_t which;
     char text[64];

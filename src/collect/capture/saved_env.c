@@ -85,9 +85,11 @@ int gw_env_save(const struct gw_env *env, const char *path, struct gw_error *err
 {
     gzFile f = gzopen(path, "wb");
     if (!f)
-        return gw_error_set(err, GW_EIO, path, -1, "check the path and its permissions", "cannot write: %s", strerror(errno));
-    gzprintf(f, TITLE "\n# Facts about one machine, for `gpuwhy check THIS-FILE` anywhere. Environment variables: only\n"
-                "# those of gpuwhy's own list. Read it with zcat before you pass it on.\n");
+        return gw_error_set(err, GW_EIO, path, -1, "check the path and its permissions", "cannot write: %s",
+                            strerror(errno));
+    gzprintf(f,
+             TITLE "\n# Facts about one machine, for `gpuwhy check THIS-FILE` anywhere. Environment variables: only\n"
+                   "# those of gpuwhy's own list. Read it with zcat before you pass it on.\n");
     for (int s = 0; s < GW_HSTR_COUNT; s++)
         if (env->str[s]) {
             gzprintf(f, "text");
@@ -206,8 +208,12 @@ static void read_gpu(struct saved *s, struct gw_slice rest)
     if (!g)
         return;
     while (next_pair(&rest, &key, &value, buf, sizeof buf)) {
-        const char **text = gw_slice_is(key, "name") ? &g->name : gw_slice_is(key, "uuid") ? &g->uuid : gw_slice_is(key, "arch") ? &g->arch
-                            : gw_slice_is(key, "cpus") ? &g->cpus : gw_slice_is(key, "virt") ? &g->virt : NULL;
+        const char **text = gw_slice_is(key, "name")   ? &g->name
+                            : gw_slice_is(key, "uuid") ? &g->uuid
+                            : gw_slice_is(key, "arch") ? &g->arch
+                            : gw_slice_is(key, "cpus") ? &g->cpus
+                            : gw_slice_is(key, "virt") ? &g->virt
+                                                       : NULL;
         int m = gpu_metric(key);
         if (text)
             *text = gw_env_dup(s->env, value.p, value.n);
@@ -305,7 +311,8 @@ int64_t gw_saved_env_read(struct gw_env *env, struct gw_slice rest, size_t *used
     if (!s.complete)
         gw_env_note(env, "check --collect", "the file ends early; what comes after it is missing");
     if (s.unknown)
-        gw_env_note(env, "check --collect", "%lld facts are of a later version of gpuwhy and were left out", (long long)s.unknown);
+        gw_env_note(env, "check --collect", "%lld facts are of a later version of gpuwhy and were left out",
+                    (long long)s.unknown);
     *used = all.n - rest.n;
     return s.facts;
 }

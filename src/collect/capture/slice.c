@@ -6,19 +6,21 @@
 
 #include "collect/capture/capture.h"
 
-int gw_slice_line(struct gw_slice *rest, struct gw_slice *line) {
-    if (!rest->n)
-        return 0;
-    const char *nl = memchr(rest->p, '\n', rest->n);
+int gw_slice_line(struct gw_slice *rest, struct gw_slice *line)
+{
+    const char *nl = rest->n ? memchr(rest->p, '\n', rest->n) : NULL;
     line->p = rest->p;
     line->n = nl ? (size_t)(nl - rest->p) : rest->n;
+    if (!rest->n)
+        return 0;
     size_t used = line->n + (nl ? 1 : 0);
     rest->p += used;
     rest->n -= used;
     return 1;
 }
 
-int gw_slice_word(struct gw_slice *rest, struct gw_slice *word) {
+int gw_slice_word(struct gw_slice *rest, struct gw_slice *word)
+{
     while (rest->n && isspace((unsigned char)*rest->p))
         rest->p++, rest->n--;
     word->p = rest->p;
@@ -28,7 +30,8 @@ int gw_slice_word(struct gw_slice *rest, struct gw_slice *word) {
     return word->n > 0;
 }
 
-int gw_slice_split(struct gw_slice *rest, char sep, struct gw_slice *part) {
+int gw_slice_split(struct gw_slice *rest, char sep, struct gw_slice *part)
+{
     if (!rest->p)
         return 0;
     const char *at = rest->n ? memchr(rest->p, sep, rest->n) : NULL;
@@ -44,7 +47,8 @@ int gw_slice_split(struct gw_slice *rest, char sep, struct gw_slice *part) {
     return 1;
 }
 
-struct gw_slice gw_slice_trim(struct gw_slice t) {
+struct gw_slice gw_slice_trim(struct gw_slice t)
+{
     while (t.n && isspace((unsigned char)t.p[0]))
         t.p++, t.n--;
     while (t.n && isspace((unsigned char)t.p[t.n - 1]))
@@ -57,7 +61,8 @@ int gw_slice_starts(struct gw_slice t, const char *s) { return strlen(s) <= t.n 
 const char *gw_slice_find(struct gw_slice t, const char *s) { return t.n ? memmem(t.p, t.n, s, strlen(s)) : NULL; }
 int gw_slice_has(struct gw_slice t, const char *s) { return gw_slice_find(t, s) != NULL; }
 
-int gw_slice_number(struct gw_slice t, int64_t *out) {
+int gw_slice_number(struct gw_slice t, int64_t *out)
+{
     t = gw_slice_trim(t);
     size_t i = 0;
     int64_t v = 0;
@@ -72,7 +77,8 @@ int gw_slice_number(struct gw_slice t, int64_t *out) {
     return 0;
 }
 
-int gw_slice_decimal(struct gw_slice t, double *out) {
+int gw_slice_decimal(struct gw_slice t, double *out)
+{
     t = gw_slice_trim(t);
     double v = 0, weight = 1;
     size_t digits = 0;
@@ -97,7 +103,8 @@ int gw_slice_decimal(struct gw_slice t, double *out) {
     return 0;
 }
 
-int gw_slice_pair(struct gw_slice line, struct gw_slice *key, struct gw_slice *value) {
+int gw_slice_pair(struct gw_slice line, struct gw_slice *key, struct gw_slice *value)
+{
     const char *colon = gw_slice_find(line, " : ");
     if (colon)
         colon++;
@@ -110,7 +117,8 @@ int gw_slice_pair(struct gw_slice line, struct gw_slice *key, struct gw_slice *v
     return key->n > 0;
 }
 
-int64_t gw_slice_cuda_version(struct gw_slice t) {
+int64_t gw_slice_cuda_version(struct gw_slice t)
+{
     struct gw_slice part;
     int64_t major, minor = 0;
     if (!gw_slice_split(&t, '.', &part) || gw_slice_number(part, &major) < 0)
@@ -121,20 +129,23 @@ int64_t gw_slice_cuda_version(struct gw_slice t) {
 }
 
 /* Days since 1970-01-01 of a date of the Gregorian calendar. */
-static int64_t days(int64_t y, int64_t m, int64_t d) {
+static int64_t days(int64_t y, int64_t m, int64_t d)
+{
     y -= m <= 2;
     int64_t era = y / 400, yoe = y - era * 400, doy = (153 * (m + (m > 2 ? -3 : 9)) + 2) / 5 + d - 1;
     return era * 146097 + yoe * 365 + yoe / 4 - yoe / 100 + doy - 719468;
 }
 
-static int clock_ns(struct gw_slice t, int64_t *out) {
+static int clock_ns(struct gw_slice t, int64_t *out)
+{
     struct gw_slice h, m;
     int64_t hour, minute, second, frac = 0;
     if (!gw_slice_split(&t, ':', &h) || !t.p || !gw_slice_split(&t, ':', &m) || !t.p)
         return -1;
     struct gw_slice s, f = t;
     if (!gw_slice_split(&f, '.', &s) || gw_slice_number(h, &hour) < 0 || gw_slice_number(m, &minute) < 0 ||
-        gw_slice_number(s, &second) < 0 || hour < 0 || hour > 23 || minute < 0 || minute > 59 || second < 0 || second > 60)
+        gw_slice_number(s, &second) < 0 || hour < 0 || hour > 23 || minute < 0 || minute > 59 || second < 0 ||
+        second > 60)
         return -1;
     int64_t weight = 100000000;
     for (size_t i = 0; f.p && i < f.n && isdigit((unsigned char)f.p[i]) && weight; i++, weight /= 10)
@@ -143,7 +154,8 @@ static int clock_ns(struct gw_slice t, int64_t *out) {
     return 0;
 }
 
-int64_t gw_slice_time(struct gw_slice t) {
+int64_t gw_slice_time(struct gw_slice t)
+{
     static const char months[] = "JanFebMarAprMayJunJulAugSepOctNovDec";
     struct gw_slice a, b, c, clock;
     int64_t y, m, d, ns;
@@ -157,8 +169,9 @@ int64_t gw_slice_time(struct gw_slice t) {
             return GW_ENV_NONE;
     } else {
         struct gw_slice day, year;
-        if (!gw_slice_word(&t, &a) || !gw_slice_word(&t, &b) || !gw_slice_word(&t, &day) || !gw_slice_word(&t, &clock) ||
-            !gw_slice_word(&t, &year) || b.n != 3 || gw_slice_number(day, &d) < 0 || gw_slice_number(year, &y) < 0)
+        if (!gw_slice_word(&t, &a) || !gw_slice_word(&t, &b) || !gw_slice_word(&t, &day) ||
+            !gw_slice_word(&t, &clock) || !gw_slice_word(&t, &year) || b.n != 3 || gw_slice_number(day, &d) < 0 ||
+            gw_slice_number(year, &y) < 0)
             return GW_ENV_NONE;
         for (m = 1; m <= 12 && memcmp(months + 3 * (m - 1), b.p, 3) != 0; m++)
             ;
@@ -170,7 +183,8 @@ int64_t gw_slice_time(struct gw_slice t) {
 
 /* --- decoding ------------------------------------------------------------------------------------------------ */
 
-static size_t put_utf8(char *out, unsigned long c) {
+static size_t put_utf8(char *out, unsigned long c)
+{
     if (c < 0x80) {
         out[0] = (char)c;
         return 1;
@@ -194,7 +208,8 @@ static size_t put_utf8(char *out, unsigned long c) {
 }
 
 /* UTF-16 without a mark: ASCII text has a zero in every second byte. Returns 0 = no, 1 = little, 2 = big endian. */
-static int utf16(const unsigned char *d, size_t n) {
+static int utf16(const unsigned char *d, size_t n)
+{
     if (n >= 2 && d[0] == 0xff && d[1] == 0xfe)
         return 1;
     if (n >= 2 && d[0] == 0xfe && d[1] == 0xff)
@@ -209,7 +224,8 @@ static int utf16(const unsigned char *d, size_t n) {
     return look >= 16 && even > look / 2 * 9 / 10 && odd == 0 ? 2 : 0;
 }
 
-static size_t from_utf16(const unsigned char *d, size_t n, int big, char *out) {
+static size_t from_utf16(const unsigned char *d, size_t n, int big, char *out)
+{
     size_t at = 0;
     for (size_t i = 0; i + 1 < n; i += 2) {
         unsigned long c = big ? (unsigned long)d[i] << 8 | d[i + 1] : (unsigned long)d[i + 1] << 8 | d[i];
@@ -227,7 +243,8 @@ static size_t from_utf16(const unsigned char *d, size_t n, int big, char *out) {
 }
 
 /* The length of the escape sequence at s[0] == ESC. */
-static size_t escape(const char *s, size_t n) {
+static size_t escape(const char *s, size_t n)
+{
     size_t i = 2;
     if (n < 2)
         return n;
@@ -244,7 +261,8 @@ static size_t escape(const char *s, size_t n) {
     return 2;
 }
 
-char *gw_slice_decode(const char *data, size_t len, size_t *out_len) {
+char *gw_slice_decode(const char *data, size_t len, size_t *out_len)
+{
     const unsigned char *d = (const unsigned char *)data;
     char *text = malloc(len / 2 * 3 + 4); /* the worst case: two bytes of UTF-16 become three */
     if (!text)

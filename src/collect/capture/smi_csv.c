@@ -5,27 +5,59 @@
 #include "collect/capture/capture.h"
 
 enum { MAX_COLUMNS = 256 };
-enum column { COL_OTHER, COL_TIME, COL_INDEX, COL_BUS, COL_UUID, COL_NAME, COL_DRIVER, COL_CC, COL_PID, COL_PROCESS, COL_USED,
-              COL_REASON, COL_METRIC };
+enum column {
+    COL_OTHER,
+    COL_TIME,
+    COL_INDEX,
+    COL_BUS,
+    COL_UUID,
+    COL_NAME,
+    COL_DRIVER,
+    COL_CC,
+    COL_PID,
+    COL_PROCESS,
+    COL_USED,
+    COL_REASON,
+    COL_METRIC
+};
 
 struct csv {
     struct gw_env *env;
     int n;
-    struct { enum column kind; int metric, alt; struct gw_slice name; } col[MAX_COLUMNS];
+    struct {
+        enum column kind;
+        int metric, alt;
+        struct gw_slice name;
+    } col[MAX_COLUMNS];
     struct gw_slice header;
     int metrics, has_gpu, has_pid, is_apps;
     int64_t source, facts, rows, bad;
     struct gw_smi_block block;
 };
 
-static const struct { const char *name; enum column kind; } plain[] = {
-    {"timestamp", COL_TIME}, {"index", COL_INDEX}, {"pci.bus_id", COL_BUS}, {"gpu_bus_id", COL_BUS}, {"uuid", COL_UUID},
-    {"gpu_uuid", COL_UUID}, {"name", COL_NAME}, {"gpu_name", COL_NAME}, {"driver_version", COL_DRIVER}, {"pid", COL_PID},
-    {"process_name", COL_PROCESS}, {"used_gpu_memory", COL_USED}, {"used_memory", COL_USED}, {"compute_cap", COL_CC},
+static const struct {
+    const char *name;
+    enum column kind;
+} plain[] = {
+    {"timestamp", COL_TIME},
+    {"index", COL_INDEX},
+    {"pci.bus_id", COL_BUS},
+    {"gpu_bus_id", COL_BUS},
+    {"uuid", COL_UUID},
+    {"gpu_uuid", COL_UUID},
+    {"name", COL_NAME},
+    {"gpu_name", COL_NAME},
+    {"driver_version", COL_DRIVER},
+    {"pid", COL_PID},
+    {"process_name", COL_PROCESS},
+    {"used_gpu_memory", COL_USED},
+    {"used_memory", COL_USED},
+    {"compute_cap", COL_CC},
 };
 
 /* "memory.used [MiB]" -> "memory.used"; the unit of the cells is that of the table unless a cell names its own. */
-static struct gw_slice column_name(struct gw_slice cell) {
+static struct gw_slice column_name(struct gw_slice cell)
+{
     cell = gw_slice_trim(cell);
     if (cell.n > 1 && cell.p[0] == '"' && cell.p[cell.n - 1] == '"')
         cell = (struct gw_slice){cell.p + 1, cell.n - 2};
@@ -35,14 +67,16 @@ static struct gw_slice column_name(struct gw_slice cell) {
     return gw_slice_trim(cell);
 }
 
-static int is_name(struct gw_slice t) {
+static int is_name(struct gw_slice t)
+{
     for (size_t i = 0; i < t.n; i++)
         if (!isalnum((unsigned char)t.p[i]) && t.p[i] != '.' && t.p[i] != '_')
             return 0;
     return t.n > 0 && isalpha((unsigned char)t.p[0]);
 }
 
-static void classify(struct csv *c, int i, struct gw_slice name) {
+static void classify(struct csv *c, int i, struct gw_slice name)
+{
     c->col[i].kind = COL_OTHER;
     c->col[i].name = name;
     for (size_t k = 0; k < sizeof plain / sizeof plain[0]; k++)
@@ -66,7 +100,8 @@ static void classify(struct csv *c, int i, struct gw_slice name) {
 }
 
 /* 1 when the line is a header with something in it that we know. */
-static int header(struct csv *c, struct gw_slice line) {
+static int header(struct csv *c, struct gw_slice line)
+{
     struct gw_slice rest = line, cell;
     c->header = line;
     c->n = 0;
@@ -86,19 +121,21 @@ static int value_below(const struct csv *c, struct gw_slice rest)
 {
     struct gw_slice line;
     int64_t v;
-    return c->n > 1 || (c->col[0].kind == COL_METRIC && gw_slice_line(&rest, &line) &&
-                        gw_unit_parse(gw_gpu_metric_info((enum gw_gpu_metric)c->col[0].metric)->unit, line.p, line.n, &v) == 0);
+    return c->n > 1 ||
+           (c->col[0].kind == COL_METRIC && gw_slice_line(&rest, &line) &&
+            gw_unit_parse(gw_gpu_metric_info((enum gw_gpu_metric)c->col[0].metric)->unit, line.p, line.n, &v) == 0);
 }
 
 int gw_smi_csv_begins(struct gw_slice rest)
 {
     struct csv c = {.n = 0};
     struct gw_slice line;
-    return gw_slice_line(&rest, &line) && line.n && (isalpha((unsigned char)line.p[0]) || line.p[0] == '"') && header(&c, line) &&
-           value_below(&c, rest);
+    return gw_slice_line(&rest, &line) && line.n && (isalpha((unsigned char)line.p[0]) || line.p[0] == '"') &&
+           header(&c, line) && value_below(&c, rest);
 }
 
-static struct gw_gpu *gpu_of_row(struct csv *c, struct gw_slice *cells) {
+static struct gw_gpu *gpu_of_row(struct csv *c, struct gw_slice *cells)
+{
     char bus[GW_BUS_ID_CAP];
     int64_t index = GW_ENV_NONE;
     int with_bus = 0;
@@ -133,7 +170,8 @@ static struct gw_gpu *gpu_of_row(struct csv *c, struct gw_slice *cells) {
     return g;
 }
 
-static void app_row(struct csv *c, struct gw_slice *cells) {
+static void app_row(struct csv *c, struct gw_slice *cells)
+{
     int64_t pid = GW_ENV_NONE, bytes = GW_ENV_NONE;
     const char *name = NULL;
     struct gw_gpu *g = gpu_of_row(c, cells);
@@ -156,7 +194,8 @@ static void app_row(struct csv *c, struct gw_slice *cells) {
     c->facts++;
 }
 
-static void compute_cap(struct gw_gpu *g, struct gw_slice cell) {
+static void compute_cap(struct gw_gpu *g, struct gw_slice cell)
+{
     int64_t v = gw_slice_cuda_version(cell); /* "9.0" as 9000 */
     if (v > 0) {
         gw_gpu_set(g, GW_GPU_CC_MAJOR, v / 1000);
@@ -164,7 +203,8 @@ static void compute_cap(struct gw_gpu *g, struct gw_slice cell) {
     }
 }
 
-static void gpu_row(struct csv *c, struct gw_slice *cells) {
+static void gpu_row(struct csv *c, struct gw_slice *cells)
+{
     int64_t t = GW_ENV_NONE;
     struct gw_gpu *g = gpu_of_row(c, cells);
     if (!g)
@@ -189,7 +229,8 @@ static void gpu_row(struct csv *c, struct gw_slice *cells) {
 }
 
 /* 1 when the line belongs to the table, torn or not. */
-static int row(struct csv *c, struct gw_slice line) {
+static int row(struct csv *c, struct gw_slice line)
+{
     struct gw_slice cells[MAX_COLUMNS], rest = line, cell;
     int n = 0;
     if (line.n == c->header.n && memcmp(line.p, c->header.p, line.n) == 0)
@@ -220,7 +261,8 @@ static int row(struct csv *c, struct gw_slice line) {
     return 1;
 }
 
-int64_t gw_smi_csv_read(struct gw_env *env, struct gw_slice rest, size_t *used) {
+int64_t gw_smi_csv_read(struct gw_env *env, struct gw_slice rest, size_t *used)
+{
     struct csv c = {.env = env, .source = env->next_source++};
     struct gw_slice all = rest, line;
     gw_slice_line(&rest, &line);
@@ -232,17 +274,19 @@ int64_t gw_smi_csv_read(struct gw_env *env, struct gw_slice rest, size_t *used) 
         if (!gw_slice_trim(line).n)
             continue;
         /* Another header, of another query, begins another table. */
-        int other = line.n && isalpha((unsigned char)line.p[0]) && (line.n != c.header.n || memcmp(line.p, c.header.p, line.n) != 0) &&
-                    gw_smi_csv_begins(before);
+        int other = line.n && isalpha((unsigned char)line.p[0]) &&
+                    (line.n != c.header.n || memcmp(line.p, c.header.p, line.n) != 0) && gw_smi_csv_begins(before);
         if (other || !row(&c, line)) {
             rest = before;
             break;
         }
     }
     if (c.bad)
-        gw_env_note(env, "nvidia-smi csv", "%lld line(s) with another number of columns than the header left out", (long long)c.bad);
+        gw_env_note(env, "nvidia-smi csv", "%lld line(s) with another number of columns than the header left out",
+                    (long long)c.bad);
     if (c.rows > 1 && !c.has_gpu && !c.has_pid)
-        gw_env_note(env, "nvidia-smi csv", "no column names the GPU; all rows were taken as one GPU's (add index to the query)");
+        gw_env_note(env, "nvidia-smi csv",
+                    "no column names the GPU; all rows were taken as one GPU's (add index to the query)");
     *used = all.n - rest.n;
     return c.facts;
 }

@@ -6,29 +6,46 @@
 enum { MAX_COLUMNS = 48 };
 
 /* dmon's words for metrics. `scale` turns its unit into the metric's. */
-static const struct { const char *name; int metric; int64_t scale; } dmon_columns[] = {
-    {"pwr", GW_GPU_POWER, 1000}, {"gtemp", GW_GPU_TEMP, 1}, {"temp", GW_GPU_TEMP, 1}, {"mtemp", GW_GPU_TEMP_MEM, 1},
-    {"sm", GW_GPU_UTIL, 1}, {"mem", GW_GPU_UTIL_MEM, 1}, {"mclk", GW_GPU_MEM_CLOCK, 1}, {"pclk", GW_GPU_SM_CLOCK, 1},
-    {"fb", GW_GPU_MEM_USED, 1 << 20}, {"rxpci", GW_GPU_PCIE_RX, 1000}, {"txpci", GW_GPU_PCIE_TX, 1000},
-    {"pci", GW_GPU_PCIE_REPLAY, 1},
+static const struct {
+    const char *name;
+    int metric;
+    int64_t scale;
+} dmon_columns[] = {
+    {"pwr", GW_GPU_POWER, 1000},     {"gtemp", GW_GPU_TEMP, 1},       {"temp", GW_GPU_TEMP, 1},
+    {"mtemp", GW_GPU_TEMP_MEM, 1},   {"sm", GW_GPU_UTIL, 1},          {"mem", GW_GPU_UTIL_MEM, 1},
+    {"mclk", GW_GPU_MEM_CLOCK, 1},   {"pclk", GW_GPU_SM_CLOCK, 1},    {"fb", GW_GPU_MEM_USED, 1 << 20},
+    {"rxpci", GW_GPU_PCIE_RX, 1000}, {"txpci", GW_GPU_PCIE_TX, 1000}, {"pci", GW_GPU_PCIE_REPLAY, 1},
 };
 
 struct monitor {
     struct gw_env *env;
     int n;
-    int column[MAX_COLUMNS];   /* metric, or one of the codes below */
+    int column[MAX_COLUMNS]; /* metric, or one of the codes below */
     int64_t scale[MAX_COLUMNS];
     int64_t source, facts;
     int64_t rows[GW_ENV_MAX_GPUS]; /* lines seen of each GPU index */
     int timed;
     struct gw_smi_block block;
 };
-enum { C_SKIP = -1, C_GPU = -2, C_DATE = -3, C_TIME = -4, C_PVIOL = -5, C_TVIOL = -6, C_PID = -7, C_TYPE = -8, C_COMMAND = -9 };
+enum {
+    C_SKIP = -1,
+    C_GPU = -2,
+    C_DATE = -3,
+    C_TIME = -4,
+    C_PVIOL = -5,
+    C_TVIOL = -6,
+    C_PID = -7,
+    C_TYPE = -8,
+    C_COMMAND = -9
+};
 
-static int code_of(struct gw_slice w, int64_t *scale) {
-    static const struct { const char *name; int code; } codes[] = {
-        {"gpu", C_GPU}, {"Date", C_DATE}, {"Time", C_TIME}, {"pviol", C_PVIOL}, {"tviol", C_TVIOL}, {"pid", C_PID},
-        {"type", C_TYPE}, {"command", C_COMMAND}};
+static int code_of(struct gw_slice w, int64_t *scale)
+{
+    static const struct {
+        const char *name;
+        int code;
+    } codes[] = {{"gpu", C_GPU},     {"Date", C_DATE}, {"Time", C_TIME}, {"pviol", C_PVIOL},
+                 {"tviol", C_TVIOL}, {"pid", C_PID},   {"type", C_TYPE}, {"command", C_COMMAND}};
     *scale = 1;
     for (size_t i = 0; i < sizeof codes / sizeof codes[0]; i++)
         if (gw_slice_is(w, codes[i].name))
@@ -42,7 +59,8 @@ static int code_of(struct gw_slice w, int64_t *scale) {
 }
 
 /* Reads "# gpu pwr ..." or "#Date Time gpu pwr ...". 1 when it is such a header. */
-static int header(struct gw_slice line, struct monitor *m, int *is_pmon) {
+static int header(struct gw_slice line, struct monitor *m, int *is_pmon)
+{
     struct gw_slice w, rest = line;
     int known = 0, has_gpu = 0;
     m->n = 0;
@@ -61,7 +79,8 @@ static int header(struct gw_slice line, struct monitor *m, int *is_pmon) {
     return has_gpu && (known > 0 || *is_pmon);
 }
 
-static int begins(struct gw_slice rest, int pmon) {
+static int begins(struct gw_slice rest, int pmon)
+{
     struct gw_slice line;
     struct monitor m;
     int is_pmon;
@@ -71,7 +90,8 @@ int gw_smi_dmon_begins(struct gw_slice rest) { return begins(rest, 0); }
 int gw_smi_pmon_begins(struct gw_slice rest) { return begins(rest, 1); }
 
 /* "20261201" and "06:43:04" */
-static int64_t stamp(struct gw_slice date, struct gw_slice time) {
+static int64_t stamp(struct gw_slice date, struct gw_slice time)
+{
     char text[32];
     if (date.n != 8 || time.n != 8)
         return GW_ENV_NONE;
@@ -82,14 +102,16 @@ static int64_t stamp(struct gw_slice date, struct gw_slice time) {
     return gw_slice_time((struct gw_slice){text, 19});
 }
 
-static int words(struct gw_slice line, struct gw_slice w[MAX_COLUMNS]) {
+static int words(struct gw_slice line, struct gw_slice w[MAX_COLUMNS])
+{
     int n = 0;
     while (n < MAX_COLUMNS && gw_slice_word(&line, &w[n]))
         n++;
     return n;
 }
 
-static int dmon_row(struct monitor *m, struct gw_slice line) {
+static int dmon_row(struct monitor *m, struct gw_slice line)
+{
     struct gw_slice w[MAX_COLUMNS];
     int64_t index = -1, v, reasons = 0, known = 0, t = GW_ENV_NONE;
     if (words(line, w) != m->n)
@@ -130,7 +152,8 @@ static int dmon_row(struct monitor *m, struct gw_slice line) {
     return 1;
 }
 
-static int pmon_row(struct monitor *m, struct gw_slice line) {
+static int pmon_row(struct monitor *m, struct gw_slice line)
+{
     struct gw_slice w[MAX_COLUMNS];
     int64_t index = -1, pid = -1;
     int n = words(line, w), compute = 1;
@@ -160,7 +183,8 @@ static int pmon_row(struct monitor *m, struct gw_slice line) {
     return 1;
 }
 
-static int64_t monitor_read(struct gw_env *env, struct gw_slice rest, size_t *used, int pmon) {
+static int64_t monitor_read(struct gw_env *env, struct gw_slice rest, size_t *used, int pmon)
+{
     struct monitor m = {.env = env, .source = env->next_source++};
     struct gw_slice all = rest, line;
     int is_pmon;
@@ -175,8 +199,9 @@ static int64_t monitor_read(struct gw_env *env, struct gw_slice rest, size_t *us
             continue;
         if (gw_slice_starts(body, "#")) { /* the header repeats, with its line of units */
             struct monitor again;
-            if (header(body, &again, &is_pmon) ? is_pmon == pmon && again.n == m.n && !memcmp(again.column, m.column, (size_t)m.n * sizeof(int))
-                                               : gw_slice_has(body, "Idx"))
+            if (header(body, &again, &is_pmon)
+                    ? is_pmon == pmon && again.n == m.n && !memcmp(again.column, m.column, (size_t)m.n * sizeof(int))
+                    : gw_slice_has(body, "Idx"))
                 continue;
             rest = before;
             break;
@@ -190,5 +215,11 @@ static int64_t monitor_read(struct gw_env *env, struct gw_slice rest, size_t *us
     return m.facts;
 }
 
-int64_t gw_smi_dmon_read(struct gw_env *env, struct gw_slice rest, size_t *used) { return monitor_read(env, rest, used, 0); }
-int64_t gw_smi_pmon_read(struct gw_env *env, struct gw_slice rest, size_t *used) { return monitor_read(env, rest, used, 1); }
+int64_t gw_smi_dmon_read(struct gw_env *env, struct gw_slice rest, size_t *used)
+{
+    return monitor_read(env, rest, used, 0);
+}
+int64_t gw_smi_pmon_read(struct gw_env *env, struct gw_slice rest, size_t *used)
+{
+    return monitor_read(env, rest, used, 1);
+}

@@ -9,20 +9,25 @@ enum { MAX_DEPTH = 8, MAX_NAME = 48 };
 struct query {
     struct gw_env *env;
     struct gw_smi_block block; /* block.gpu NULL = before the first GPU */
-    struct { size_t indent, len; char name[MAX_NAME]; } stack[MAX_DEPTH];
+    struct {
+        size_t indent, len;
+        char name[MAX_NAME];
+    } stack[MAX_DEPTH];
     int depth;
     int64_t gpus, time, source, facts;
-    int saw_end;               /* the block of this GPU came to its Processes line */
+    int saw_end; /* the block of this GPU came to its Processes line */
     struct gw_env_proc *proc;
-    struct gw_env_mig mig;     /* mig.gpu GW_ENV_NONE = none open */
+    struct gw_env_mig mig; /* mig.gpu GW_ENV_NONE = none open */
 };
 
-int gw_smi_query_begins(struct gw_slice rest) {
+int gw_smi_query_begins(struct gw_slice rest)
+{
     struct gw_slice line;
     return gw_slice_line(&rest, &line) && gw_slice_has(line, "NVSMI LOG");
 }
 
-static size_t indent_of(struct gw_slice line) {
+static size_t indent_of(struct gw_slice line)
+{
     size_t n = 0;
     while (n < line.n && (line.p[n] == ' ' || line.p[n] == '\t'))
         n++;
@@ -30,7 +35,8 @@ static size_t indent_of(struct gw_slice line) {
 }
 
 /* Sections and key as one path: "PCI/GPU Link Info/Link Width/Max". */
-static size_t path_of(const struct query *q, struct gw_slice key, char *out, size_t cap) {
+static size_t path_of(const struct query *q, struct gw_slice key, char *out, size_t cap)
+{
     size_t n = 0;
     for (int d = 0; d < q->depth; d++)
         n += (size_t)snprintf(out + n, cap - n, "%.*s/", (int)q->stack[d].len, q->stack[d].name);
@@ -40,13 +46,15 @@ static size_t path_of(const struct query *q, struct gw_slice key, char *out, siz
     return n + key.n;
 }
 
-static void finish_mig(struct query *q) {
+static void finish_mig(struct query *q)
+{
     if (q->mig.gpu != GW_ENV_NONE)
         gw_smi_mig(q->env, &q->mig);
     q->mig = (struct gw_env_mig){GW_ENV_NONE, GW_ENV_NONE, GW_ENV_NONE, GW_ENV_NONE};
 }
 
-static void finish_gpu(struct query *q) {
+static void finish_gpu(struct query *q)
+{
     finish_mig(q);
     if (!q->block.gpu)
         return;
@@ -59,7 +67,8 @@ static void finish_gpu(struct query *q) {
     q->proc = NULL;
 }
 
-static void begin_gpu(struct query *q, struct gw_slice line) {
+static void begin_gpu(struct query *q, struct gw_slice line)
+{
     char bus[64];
     finish_gpu(q);
     snprintf(bus, sizeof bus, "%.*s", (int)(line.n - 4 < 40 ? line.n - 4 : 40), line.p + 4);
@@ -71,11 +80,13 @@ static void begin_gpu(struct query *q, struct gw_slice line) {
         gw_smi_begin(&q->block, g);
 }
 
-static int in_section(const struct query *q, const char *name) {
+static int in_section(const struct query *q, const char *name)
+{
     return q->depth && strlen(name) == q->stack[0].len && memcmp(q->stack[0].name, name, q->stack[0].len) == 0;
 }
 
-static void process_line(struct query *q, struct gw_slice key, struct gw_slice value) {
+static void process_line(struct query *q, struct gw_slice key, struct gw_slice value)
+{
     int64_t v;
     if (gw_slice_is(key, "Process ID") && gw_slice_number(value, &v) == 0) {
         q->proc = gw_smi_process(q->env, q->block.gpu, v);
@@ -90,19 +101,22 @@ static void process_line(struct query *q, struct gw_slice key, struct gw_slice v
     }
 }
 
-static void mig_line(struct query *q, const char *path, size_t len, struct gw_slice value) {
+static void mig_line(struct query *q, const char *path, size_t len, struct gw_slice value)
+{
     struct gw_slice p = {path, len};
     int64_t v;
     if (gw_slice_is(p, "MIG Device/GPU Instance ID") && gw_slice_number(value, &v) == 0)
         q->mig.gi = v;
     else if (gw_slice_has(p, "/Multiprocessor count") && gw_slice_number(value, &v) == 0)
         q->mig.sm_count = v;
-    else if ((gw_slice_is(p, "MIG Device/Shared FB Memory Usage/Total") || gw_slice_is(p, "MIG Device/FB Memory Usage/Total")) &&
+    else if ((gw_slice_is(p, "MIG Device/Shared FB Memory Usage/Total") ||
+              gw_slice_is(p, "MIG Device/FB Memory Usage/Total")) &&
              gw_unit_parse(GW_UNIT_BYTES, value.p, value.n, &v) == 0)
         q->mig.bytes = v;
 }
 
-static void gpu_value(struct query *q, struct gw_slice key, struct gw_slice value) {
+static void gpu_value(struct query *q, struct gw_slice key, struct gw_slice value)
+{
     struct gw_gpu *g = q->block.gpu;
     char path[MAX_DEPTH * (MAX_NAME + 1) + MAX_NAME + 1];
     size_t len = path_of(q, key, path, sizeof path);
@@ -126,7 +140,8 @@ static void gpu_value(struct query *q, struct gw_slice key, struct gw_slice valu
         gw_smi_value(&q->block, GW_SMI_Q, path, len, value);
 }
 
-static void section(struct query *q, size_t indent, struct gw_slice name) {
+static void section(struct query *q, size_t indent, struct gw_slice name)
+{
     if (q->depth == MAX_DEPTH)
         return;
     if (gw_slice_is(name, "Processes"))
@@ -141,7 +156,8 @@ static void section(struct query *q, size_t indent, struct gw_slice name) {
     q->depth++;
 }
 
-static void top_value(struct query *q, struct gw_slice key, struct gw_slice value) {
+static void top_value(struct query *q, struct gw_slice key, struct gw_slice value)
+{
     int64_t v;
     if (gw_slice_is(key, "Driver Version"))
         gw_smi_driver(q->env, value);
@@ -159,7 +175,8 @@ static void top_value(struct query *q, struct gw_slice key, struct gw_slice valu
 }
 
 /* One line of the log. 0 when it no longer belongs to it. */
-static int log_line(struct query *q, struct gw_slice line) {
+static int log_line(struct query *q, struct gw_slice line)
+{
     struct gw_slice key, value, body = gw_slice_trim(line);
     size_t indent = indent_of(line);
     char bus[GW_BUS_ID_CAP];
@@ -188,7 +205,8 @@ static int log_line(struct query *q, struct gw_slice line) {
     return 1;
 }
 
-int64_t gw_smi_query_read(struct gw_env *env, struct gw_slice rest, size_t *used) {
+int64_t gw_smi_query_read(struct gw_env *env, struct gw_slice rest, size_t *used)
+{
     struct query q = {.env = env, .time = GW_ENV_NONE, .source = env->next_source++};
     struct gw_slice all = rest, line;
     q.mig.gpu = GW_ENV_NONE;

@@ -6,19 +6,21 @@
 struct table {
     struct gw_env *env;
     struct gw_smi_block block;
-    struct gw_gpu *gpu;   /* the GPU whose lines these are */
-    int row;              /* 1 = its first line was read, 2 = its second */
-    int part;             /* 0 = GPUs, 1 = MIG devices, 2 = processes */
+    struct gw_gpu *gpu; /* the GPU whose lines these are */
+    int row;            /* 1 = its first line was read, 2 = its second */
+    int part;           /* 0 = GPUs, 1 = MIG devices, 2 = processes */
     int64_t time, source, facts;
 };
 
-int gw_smi_table_begins(struct gw_slice rest) {
+int gw_smi_table_begins(struct gw_slice rest)
+{
     struct gw_slice line;
     return gw_slice_line(&rest, &line) && gw_slice_starts(line, "|") && gw_slice_has(line, " NVIDIA-SMI ") &&
            gw_slice_has(line, "Driver Version:");
 }
 
-static struct gw_slice after(struct gw_slice line, const char *label) {
+static struct gw_slice after(struct gw_slice line, const char *label)
+{
     const char *at = gw_slice_find(line, label);
     struct gw_slice rest = {0, 0}, word = {0, 0};
     if (at) {
@@ -29,7 +31,8 @@ static struct gw_slice after(struct gw_slice line, const char *label) {
     return word;
 }
 
-static void end_gpu(struct table *t) {
+static void end_gpu(struct table *t)
+{
     if (!t->gpu)
         return;
     gw_env_sample(t->env, t->gpu, t->time, t->source);
@@ -39,7 +42,8 @@ static void end_gpu(struct table *t) {
 }
 
 /* "0  NVIDIA H200   On" | "00000000:83:00.0 Off" | "0" */
-static int first_row(struct table *t, struct gw_slice cell[3]) {
+static int first_row(struct table *t, struct gw_slice cell[3])
+{
     struct gw_slice rest = cell[0], index, word, name = {0, 0}, last = {0, 0}, bus, disp;
     int64_t i, on;
     char id[32];
@@ -81,7 +85,8 @@ static int first_row(struct table *t, struct gw_slice cell[3]) {
     return 1;
 }
 
-static void value(struct table *t, enum gw_gpu_metric m, struct gw_slice text) {
+static void value(struct table *t, enum gw_gpu_metric m, struct gw_slice text)
+{
     int64_t v;
     text = gw_slice_trim(text);
     if (gw_unit_parse(gw_gpu_metric_info(m)->unit, text.p, text.n, &v) == 0) {
@@ -91,7 +96,8 @@ static void value(struct table *t, enum gw_gpu_metric m, struct gw_slice text) {
 }
 
 /* "N/A   52C    P0   628W /  700W" | "32362MiB / 143771MiB" | "100%      Default" */
-static void second_row(struct table *t, struct gw_slice cell[3]) {
+static void second_row(struct table *t, struct gw_slice cell[3])
+{
     struct gw_slice word, rest = cell[0], part;
     while (gw_slice_word(&rest, &word)) {
         if (word.n > 1 && word.p[word.n - 1] == 'C')
@@ -114,7 +120,8 @@ static void second_row(struct table *t, struct gw_slice cell[3]) {
 }
 
 /* "0   N/A  N/A   1696   C   python   176MiB", or without the two instance columns before driver 450 */
-static void process_row(struct table *t, struct gw_slice line) {
+static void process_row(struct table *t, struct gw_slice line)
+{
     struct gw_slice w[16], last = {0, 0};
     int64_t gpu, pid, v;
     int n = 0, at = 1;
@@ -143,10 +150,12 @@ static void process_row(struct table *t, struct gw_slice line) {
 }
 
 /* "0    2   0   0" | "11091MiB / 40448MiB" | "60      0" | ... */
-static void mig_row(struct table *t, struct gw_slice cell[3]) {
+static void mig_row(struct table *t, struct gw_slice cell[3])
+{
     struct gw_slice rest = cell[0], a, b, part;
     int64_t gpu, gi, v;
-    if (!gw_slice_word(&rest, &a) || !gw_slice_word(&rest, &b) || gw_slice_number(a, &gpu) < 0 || gw_slice_number(b, &gi) < 0)
+    if (!gw_slice_word(&rest, &a) || !gw_slice_word(&rest, &b) || gw_slice_number(a, &gpu) < 0 ||
+        gw_slice_number(b, &gi) < 0)
         return;
     struct gw_env_mig m = {gpu, gi, GW_ENV_NONE, GW_ENV_NONE};
     rest = cell[1];
@@ -162,7 +171,8 @@ static void mig_row(struct table *t, struct gw_slice cell[3]) {
     t->facts++;
 }
 
-static void table_line(struct table *t, struct gw_slice line) {
+static void table_line(struct table *t, struct gw_slice line)
+{
     if (gw_slice_has(line, "Processes:")) {
         end_gpu(t);
         t->part = 2;
@@ -197,7 +207,8 @@ static void table_line(struct table *t, struct gw_slice line) {
     }
 }
 
-int64_t gw_smi_table_read(struct gw_env *env, struct gw_slice rest, size_t *used) {
+int64_t gw_smi_table_read(struct gw_env *env, struct gw_slice rest, size_t *used)
+{
     struct table t = {.env = env, .time = GW_ENV_NONE, .source = env->next_source++};
     struct gw_slice all = rest, line;
     int blank = 0;

@@ -7,7 +7,10 @@
 
 enum { MAX_DEVICES = 96 }; /* GPUs and NICs of one matrix */
 
-struct device { int64_t gpu; char nic[24]; }; /* gpu GW_ENV_NONE = a NIC */
+struct device {
+    int64_t gpu;
+    char nic[24];
+}; /* gpu GW_ENV_NONE = a NIC */
 
 struct topo {
     struct gw_env *env;
@@ -17,15 +20,16 @@ struct topo {
     int64_t facts;
 };
 
-static int device_of(struct gw_slice w, struct device *d) {
+static int device_of(struct gw_slice w, struct device *d)
+{
     int64_t n;
     if (gw_slice_starts(w, "GPU") && gw_slice_number((struct gw_slice){w.p + 3, w.n - 3}, &n) == 0) {
         d->gpu = n;
         d->nic[0] = '\0';
         return n >= 0 && n < GW_ENV_MAX_GPUS;
     }
-    if (gw_slice_starts(w, "NIC") || gw_slice_starts(w, "mlx") || gw_slice_starts(w, "bnxt") || gw_slice_starts(w, "efa") ||
-        gw_slice_starts(w, "rdma") || gw_slice_starts(w, "ib")) {
+    if (gw_slice_starts(w, "NIC") || gw_slice_starts(w, "mlx") || gw_slice_starts(w, "bnxt") ||
+        gw_slice_starts(w, "efa") || gw_slice_starts(w, "rdma") || gw_slice_starts(w, "ib")) {
         d->gpu = GW_ENV_NONE;
         snprintf(d->nic, sizeof d->nic, "%.*s", (int)w.n, w.p);
         return 1;
@@ -33,7 +37,8 @@ static int device_of(struct gw_slice w, struct device *d) {
     return 0;
 }
 
-static int header(struct topo *t, struct gw_slice line) {
+static int header(struct topo *t, struct gw_slice line)
+{
     struct gw_slice w, rest = line;
     t->n = t->cpus = t->numa = 0;
     while (gw_slice_word(&rest, &w)) {
@@ -51,10 +56,13 @@ static int header(struct topo *t, struct gw_slice line) {
     return t->n > 0 && t->col[0].gpu == 0;
 }
 
-static int link_cell(struct gw_slice w, int64_t *kind, int64_t *nvlinks) {
-    static const struct { const char *name; enum gw_link_kind kind; } links[] = {
-        {"X", GW_LINK_SELF}, {"PIX", GW_LINK_PIX}, {"PXB", GW_LINK_PXB}, {"PHB", GW_LINK_PHB}, {"NODE", GW_LINK_NODE},
-        {"SYS", GW_LINK_SYS}, {"SOC", GW_LINK_SYS}, {"PSB", GW_LINK_PIX}};
+static int link_cell(struct gw_slice w, int64_t *kind, int64_t *nvlinks)
+{
+    static const struct {
+        const char *name;
+        enum gw_link_kind kind;
+    } links[] = {{"X", GW_LINK_SELF},    {"PIX", GW_LINK_PIX}, {"PXB", GW_LINK_PXB}, {"PHB", GW_LINK_PHB},
+                 {"NODE", GW_LINK_NODE}, {"SYS", GW_LINK_SYS}, {"SOC", GW_LINK_SYS}, {"PSB", GW_LINK_PIX}};
     *nvlinks = GW_ENV_NONE;
     for (size_t i = 0; i < sizeof links / sizeof links[0]; i++)
         if (gw_slice_is(w, links[i].name)) {
@@ -68,9 +76,12 @@ static int link_cell(struct gw_slice w, int64_t *kind, int64_t *nvlinks) {
     return 0;
 }
 
-static int p2p_cell(struct gw_slice w, int64_t *status) { /* the words of topo -p2p as NVML's numbers */
-    static const struct { const char *name; int64_t status; } words[] = {
-        {"OK", 0}, {"CNS", 1}, {"GNS", 2}, {"TNS", 3}, {"DR", 4}, {"NS", 5}, {"U", 6}};
+static int p2p_cell(struct gw_slice w, int64_t *status)
+{ /* the words of topo -p2p as NVML's numbers */
+    static const struct {
+        const char *name;
+        int64_t status;
+    } words[] = {{"OK", 0}, {"CNS", 1}, {"GNS", 2}, {"TNS", 3}, {"DR", 4}, {"NS", 5}, {"U", 6}};
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
         if (gw_slice_is(w, words[i].name)) {
             *status = words[i].status;
@@ -79,7 +90,8 @@ static int p2p_cell(struct gw_slice w, int64_t *status) { /* the words of topo -
     return 0;
 }
 
-int gw_smi_topo_begins(struct gw_slice rest) {
+int gw_smi_topo_begins(struct gw_slice rest)
+{
     struct topo t = {.n = 0};
     struct gw_slice line, w;
     if (!gw_slice_line(&rest, &line) || !header(&t, line))
@@ -89,7 +101,8 @@ int gw_smi_topo_begins(struct gw_slice rest) {
     return gw_slice_line(&rest, &line) && gw_slice_word(&line, &w) && device_of(w, &d) && gw_slice_word(&line, &w);
 }
 
-static void cell(struct topo *t, const struct device *row, const struct device *col, struct gw_slice w) {
+static void cell(struct topo *t, const struct device *row, const struct device *col, struct gw_slice w)
+{
     int64_t kind = GW_LINK_NONE, nvlinks, p2p = 0;
     int is_link = link_cell(w, &kind, &nvlinks), is_p2p = !is_link && p2p_cell(w, &p2p);
     if ((!is_link && !is_p2p) || kind == GW_LINK_SELF || (row->gpu == GW_ENV_NONE && col->gpu == GW_ENV_NONE))
@@ -111,7 +124,8 @@ static void cell(struct topo *t, const struct device *row, const struct device *
     t->facts++;
 }
 
-static void affinity(struct topo *t, int64_t gpu, struct gw_slice rest) {
+static void affinity(struct topo *t, int64_t gpu, struct gw_slice rest)
+{
     struct gw_slice w;
     int64_t node;
     char list[512];
@@ -126,7 +140,8 @@ static void affinity(struct topo *t, int64_t gpu, struct gw_slice rest) {
         gw_gpu_set(g, GW_GPU_NUMA_NODE, node);
 }
 
-static int row(struct topo *t, struct gw_slice line) {
+static int row(struct topo *t, struct gw_slice line)
+{
     struct gw_slice w, rest = line;
     struct device d;
     if (!gw_slice_word(&rest, &w) || !device_of(w, &d))
@@ -140,7 +155,8 @@ static int row(struct topo *t, struct gw_slice line) {
     return 1;
 }
 
-int64_t gw_smi_topo_read(struct gw_env *env, struct gw_slice rest, size_t *used) {
+int64_t gw_smi_topo_read(struct gw_env *env, struct gw_slice rest, size_t *used)
+{
     struct topo t = {.env = env};
     struct gw_slice all = rest, line;
     gw_slice_line(&rest, &line);
@@ -159,10 +175,12 @@ int64_t gw_smi_topo_read(struct gw_env *env, struct gw_slice rest, size_t *used)
 }
 
 /* "GPU 0: NVIDIA H200 (UUID: GPU-...)" */
-static int list_line(struct gw_slice line, int64_t *index, struct gw_slice *name, struct gw_slice *uuid) {
+static int list_line(struct gw_slice line, int64_t *index, struct gw_slice *name, struct gw_slice *uuid)
+{
     const char *colon = line.n ? memchr(line.p, ':', line.n) : NULL, *at = gw_slice_find(line, "(UUID: ");
     if (!gw_slice_starts(line, "GPU ") || !colon || !at || at <= colon ||
-        gw_slice_number((struct gw_slice){line.p + 4, (size_t)(colon - line.p) - 4}, index) < 0 || *index < 0 || *index >= GW_ENV_MAX_GPUS)
+        gw_slice_number((struct gw_slice){line.p + 4, (size_t)(colon - line.p) - 4}, index) < 0 || *index < 0 ||
+        *index >= GW_ENV_MAX_GPUS)
         return 0;
     *name = gw_slice_trim((struct gw_slice){colon + 1, (size_t)(at - colon) - 1});
     at += strlen("(UUID: ");
@@ -171,13 +189,15 @@ static int list_line(struct gw_slice line, int64_t *index, struct gw_slice *name
     return 1;
 }
 
-int gw_smi_list_begins(struct gw_slice rest) {
+int gw_smi_list_begins(struct gw_slice rest)
+{
     struct gw_slice line, name, uuid;
     int64_t i;
     return gw_slice_line(&rest, &line) && list_line(line, &i, &name, &uuid);
 }
 
-int64_t gw_smi_list_read(struct gw_env *env, struct gw_slice rest, size_t *used) {
+int64_t gw_smi_list_read(struct gw_env *env, struct gw_slice rest, size_t *used)
+{
     struct gw_slice all = rest, line, name, uuid;
     struct gw_gpu *g = NULL;
     int64_t index, facts = 0, links = 0, active = 0;

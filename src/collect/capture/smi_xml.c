@@ -1,7 +1,8 @@
 /* nvidia-smi -q -x. Expat reads it, with no external entity ever fetched. */
 #include "collect/capture/capture.h"
 
-int gw_smi_xml_begins(struct gw_slice rest) {
+int gw_smi_xml_begins(struct gw_slice rest)
+{
     struct gw_slice line;
     if (!gw_slice_line(&rest, &line))
         return 0;
@@ -16,7 +17,8 @@ int gw_smi_xml_begins(struct gw_slice rest) {
 
 #ifndef GW_HAVE_EXPAT
 
-int64_t gw_smi_xml_read(struct gw_env *env, struct gw_slice rest, size_t *used) {
+int64_t gw_smi_xml_read(struct gw_env *env, struct gw_slice rest, size_t *used)
+{
     *used = rest.n;
     gw_env_note(env, "nvidia-smi -q -x", "XML was left out: this build has no expat; use `nvidia-smi -q` without -x");
     return 0;
@@ -34,18 +36,19 @@ struct xml {
     struct gw_env *env;
     XML_Parser parser;
     struct gw_smi_block block;
-    char path[MAX_PATH];       /* elements below <nvidia_smi_log>, or below <gpu> */
-    size_t cut[MAX_DEPTH];     /* length of the path before each open element */
-    int depth, skipped;        /* open elements; those too deep or too long to follow */
+    char path[MAX_PATH];   /* elements below <nvidia_smi_log>, or below <gpu> */
+    size_t cut[MAX_DEPTH]; /* length of the path before each open element */
+    int depth, skipped;    /* open elements; those too deep or too long to follow */
     char value[MAX_VALUE];
     size_t value_len;
     int64_t gpus, time, source, facts;
-    long long end;             /* byte behind </nvidia_smi_log>, -1 before it */
+    long long end; /* byte behind </nvidia_smi_log>, -1 before it */
     struct gw_env_proc *proc;
     struct gw_env_mig mig;
 };
 
-static void begin_gpu(struct xml *x, const XML_Char **attr) {
+static void begin_gpu(struct xml *x, const XML_Char **attr)
+{
     const char *bus = NULL;
     for (int i = 0; attr[i]; i += 2)
         if (strcmp(attr[i], "id") == 0)
@@ -55,7 +58,8 @@ static void begin_gpu(struct xml *x, const XML_Char **attr) {
         gw_smi_begin(&x->block, g);
 }
 
-static void XMLCALL on_start(void *user, const XML_Char *name, const XML_Char **attr) {
+static void XMLCALL on_start(void *user, const XML_Char *name, const XML_Char **attr)
+{
     struct xml *x = user;
     size_t len = strlen(x->path), add = strlen(name);
     x->value_len = 0;
@@ -81,14 +85,16 @@ static void XMLCALL on_start(void *user, const XML_Char *name, const XML_Char **
         x->proc = NULL;
 }
 
-static void XMLCALL on_text(void *user, const XML_Char *s, int n) {
+static void XMLCALL on_text(void *user, const XML_Char *s, int n)
+{
     struct xml *x = user;
     size_t room = sizeof x->value - x->value_len, take = (size_t)n < room ? (size_t)n : room;
     memcpy(x->value + x->value_len, s, take);
     x->value_len += take;
 }
 
-static void top_value(struct xml *x, struct gw_slice value) {
+static void top_value(struct xml *x, struct gw_slice value)
+{
     int64_t v;
     if (strcmp(x->path, "driver_version") == 0)
         gw_smi_driver(x->env, value);
@@ -105,7 +111,8 @@ static void top_value(struct xml *x, struct gw_slice value) {
     x->facts++;
 }
 
-static void process_value(struct xml *x, const char *leaf, struct gw_slice value) {
+static void process_value(struct xml *x, const char *leaf, struct gw_slice value)
+{
     int64_t v;
     if (strcmp(leaf, "pid") == 0 && gw_slice_number(value, &v) == 0)
         x->proc = gw_smi_process(x->env, x->block.gpu, v);
@@ -119,7 +126,8 @@ static void process_value(struct xml *x, const char *leaf, struct gw_slice value
         x->proc->bytes = v;
 }
 
-static void gpu_value(struct xml *x, struct gw_slice value) {
+static void gpu_value(struct xml *x, struct gw_slice value)
+{
     struct gw_gpu *g = x->block.gpu;
     const char *leaf = strrchr(x->path, '/');
     int64_t v;
@@ -151,14 +159,16 @@ static void gpu_value(struct xml *x, struct gw_slice value) {
     }
 }
 
-static void end_gpu(struct xml *x) {
+static void end_gpu(struct xml *x)
+{
     gw_env_sample(x->env, x->block.gpu, x->time, x->source);
     x->facts += x->block.facts;
     x->block.gpu = NULL;
     x->proc = NULL;
 }
 
-static void XMLCALL on_end(void *user, const XML_Char *name) {
+static void XMLCALL on_end(void *user, const XML_Char *name)
+{
     struct xml *x = user;
     struct gw_slice value = gw_slice_trim((struct gw_slice){x->value, x->value_len});
     (void)name;
@@ -182,7 +192,8 @@ static void XMLCALL on_end(void *user, const XML_Char *name) {
     }
 }
 
-int64_t gw_smi_xml_read(struct gw_env *env, struct gw_slice rest, size_t *used) {
+int64_t gw_smi_xml_read(struct gw_env *env, struct gw_slice rest, size_t *used)
+{
     struct xml x = {.env = env, .time = GW_ENV_NONE, .source = env->next_source++, .end = -1};
     *used = rest.n;
     /* Blanks before <?xml make expat refuse the document. The text is UTF-8 by now, whatever the document says. */
@@ -195,7 +206,8 @@ int64_t gw_smi_xml_read(struct gw_env *env, struct gw_slice rest, size_t *used) 
     XML_SetElementHandler(x.parser, on_start, on_end);
     XML_SetCharacterDataHandler(x.parser, on_text);
     if (XML_Parse(x.parser, body.p, (int)body.n, 1) != XML_STATUS_OK && x.end < 0) {
-        gw_env_note(env, "nvidia-smi -q -x", "the XML ends early or is damaged in line %lu (%s); what came before was kept",
+        gw_env_note(env, "nvidia-smi -q -x",
+                    "the XML ends early or is damaged in line %lu (%s); what came before was kept",
                     (unsigned long)XML_GetCurrentLineNumber(x.parser), XML_ErrorString(XML_GetErrorCode(x.parser)));
         if (x.block.gpu)
             end_gpu(&x);

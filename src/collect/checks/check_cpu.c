@@ -5,10 +5,10 @@
 
 #include "collect/checks/check_run.h"
 
-#define CPUS_PER_GPU 4        /* a loader with fewer than four workers seldom keeps a training GPU busy */
-#define THROTTLED_NOW 0.05    /* share of periods: one stall in twenty */
+#define CPUS_PER_GPU 4     /* a loader with fewer than four workers seldom keeps a training GPU busy */
+#define THROTTLED_NOW 0.05 /* share of periods: one stall in twenty */
 #define THROTTLED_EVER 0.10
-#define LOAD_PER_CPU 1.5      /* runnable threads per allowed CPU; the threshold of cpu-oversubscribed */
+#define LOAD_PER_CPU 1.5 /* runnable threads per allowed CPU; the threshold of cpu-oversubscribed */
 #define PSI_CPU_PCT 30
 
 static int64_t gpus_or_one(const struct gw_check_run *r) { return r->env->gpus.len ? (int64_t)r->env->gpus.len : 1; }
@@ -16,13 +16,16 @@ static int64_t gpus_or_one(const struct gw_check_run *r) { return r->env->gpus.l
 void gw_check_on_cpu(struct gw_check_run *r)
 {
     const struct gw_env *env = r->env;
-    const char *model = gw_known(gw_env_str(env, GW_HSTR_CPU_MODEL), _("CPU")), *gov = gw_env_str(env, GW_HSTR_GOVERNOR);
+    const char *model = gw_known(gw_env_str(env, GW_HSTR_CPU_MODEL), _("CPU")),
+               *gov = gw_env_str(env, GW_HSTR_GOVERNOR);
     const char *driver = gw_known(gw_env_str(env, GW_HSTR_FREQ_DRIVER), ""), *epp = gw_env_str(env, GW_HSTR_EPP);
     int64_t max = gw_env_get(env, GW_HOST_FREQ_MAX), limit = gw_env_get(env, GW_HOST_FREQ_LIMIT);
     if (!gov && max == GW_ENV_NONE && !gw_env_str(env, GW_HSTR_CPU_MODEL))
         return;
-    /* "powersave" of intel_pstate and amd-pstate-epp in active mode is not slow: the hardware picks, by the preference. */
-    int hardware = strcmp(driver, "intel_pstate") == 0 || strcmp(driver, "amd-pstate-epp") == 0 || strcmp(driver, "amd_pstate_epp") == 0;
+    /* "powersave" of intel_pstate and amd-pstate-epp in active mode is not slow: the hardware picks, by the preference.
+     */
+    int hardware = strcmp(driver, "intel_pstate") == 0 || strcmp(driver, "amd-pstate-epp") == 0 ||
+                   strcmp(driver, "amd_pstate_epp") == 0;
     if (gov && strcmp(gov, "powersave") == 0 && !hardware)
         gw_check_say(r, GW_CHECK_LOOK, _("governor powersave (%s): the lowest frequency, always"), driver);
     else if (gov && (strcmp(gov, "ondemand") == 0 || strcmp(gov, "conservative") == 0))
@@ -45,7 +48,8 @@ void gw_check_on_cpu(struct gw_check_run *r)
 
 void gw_check_on_affinity(struct gw_check_run *r)
 {
-    int64_t allowed = gw_env_get(r->env, GW_HOST_ALLOWED), cpus = gw_env_get(r->env, GW_HOST_CPUS), gpus = gpus_or_one(r);
+    int64_t allowed = gw_env_get(r->env, GW_HOST_ALLOWED), cpus = gw_env_get(r->env, GW_HOST_CPUS),
+            gpus = gpus_or_one(r);
     const char *list = gw_known(gw_env_str(r->env, GW_HSTR_CPUS_ALLOWED), "");
     if (allowed == GW_ENV_NONE && cpus != GW_ENV_NONE && !r->env->live) {
         gw_check_say(r, GW_CHECK_UNKNOWN, _("%lld CPUs; what the job may use is not in the capture"), (long long)cpus);
@@ -53,20 +57,27 @@ void gw_check_on_affinity(struct gw_check_run *r)
     }
     if (allowed == GW_ENV_NONE)
         return;
-    gw_check_evidence(r, (double)allowed, "count", "/proc/self/status", "%lld CPUs allowed, %lld online", (long long)allowed, (long long)cpus);
+    gw_check_evidence(r, (double)allowed, "count", "/proc/self/status", "%lld CPUs allowed, %lld online",
+                      (long long)allowed, (long long)cpus);
     int pinned = cpus != GW_ENV_NONE && allowed < cpus;
     if (allowed == 1 && (pinned || r->env->gpus.len))
-        gw_check_say(r, GW_CHECK_BAD, pinned ? _("1 of %lld: main thread and loader share one CPU") : _("1: main thread and loader share one CPU"), (long long)cpus);
+        gw_check_say(r, GW_CHECK_BAD,
+                     pinned ? _("1 of %lld: main thread and loader share one CPU")
+                            : _("1: main thread and loader share one CPU"),
+                     (long long)cpus);
     else if (r->env->gpus.len && allowed < CPUS_PER_GPU * gpus)
-        gw_check_say(r, GW_CHECK_LOOK, _("%lld of %lld for %lld GPU%s"), (long long)allowed, (long long)cpus, (long long)gpus, gpus > 1 ? "s" : "");
+        gw_check_say(r, GW_CHECK_LOOK, _("%lld of %lld for %lld GPU%s"), (long long)allowed, (long long)cpus,
+                     (long long)gpus, gpus > 1 ? "s" : "");
     else if (pinned && allowed * 4 <= cpus)
         gw_check_say(r, GW_CHECK_LOOK, _("%lld of %lld (%s)"), (long long)allowed, (long long)cpus, list);
     else
         gw_check_say(r, GW_CHECK_GOOD, _("%lld of %lld"), (long long)allowed, (long long)cpus);
     if (r->now->status >= GW_CHECK_LOOK) {
         gw_check_expect(r, "at least %d for each GPU", CPUS_PER_GPU);
-        gw_check_fix(r, _("ask the scheduler for more (sbatch --cpus-per-task=N, docker --cpuset-cpus); after an MPI launcher that binds to one "
-                          "core: mpirun --bind-to none, srun --cpu-bind=none"),
+        gw_check_fix(r,
+                     _("ask the scheduler for more (sbatch --cpus-per-task=N, docker --cpuset-cpus); after an MPI "
+                       "launcher that binds to one "
+                       "core: mpirun --bind-to none, srun --cpu-bind=none"),
                      "taskset -cp $$", "");
     }
 }
@@ -74,7 +85,8 @@ void gw_check_on_affinity(struct gw_check_run *r)
 void gw_check_on_quota(struct gw_check_run *r)
 {
     const struct gw_env *env = r->env;
-    int64_t quota = gw_env_get(env, GW_HOST_QUOTA_MCPU), allowed = gw_env_get(env, GW_HOST_ALLOWED), gpus = gpus_or_one(r);
+    int64_t quota = gw_env_get(env, GW_HOST_QUOTA_MCPU), allowed = gw_env_get(env, GW_HOST_ALLOWED),
+            gpus = gpus_or_one(r);
     int64_t periods = gw_env_get(env, GW_HOST_CG_PERIODS), throttled = gw_env_get(env, GW_HOST_CG_THROTTLED);
     int64_t now_p = gw_env_get(env, GW_HOST_CG_D_PERIODS), now_t = gw_env_get(env, GW_HOST_CG_D_THROTTLED);
     if (quota == GW_ENV_NONE)
@@ -83,10 +95,12 @@ void gw_check_on_quota(struct gw_check_run *r)
         gw_check_say(r, GW_CHECK_GOOD, _("none"));
         return;
     }
-    double cpus = (double)quota / 1000, now = now_p > 0 ? (double)now_t / (double)now_p : 0, ever = periods > 0 ? (double)throttled / (double)periods : 0;
+    double cpus = (double)quota / 1000, now = now_p > 0 ? (double)now_t / (double)now_p : 0,
+           ever = periods > 0 ? (double)throttled / (double)periods : 0;
     gw_check_evidence(r, cpus, "1", "cgroup cpu.max", "quota %.2f CPUs", cpus);
     if (periods > 0)
-        gw_check_evidence(r, ever, "share", "cgroup cpu.stat", "throttled in %lld of %lld periods so far", (long long)throttled, (long long)periods);
+        gw_check_evidence(r, ever, "share", "cgroup cpu.stat", "throttled in %lld of %lld periods so far",
+                          (long long)throttled, (long long)periods);
     if (now > THROTTLED_NOW && now_t > 1)
         gw_check_say(r, GW_CHECK_BAD, _("%.3g CPUs; throttled in %.0f %% of the periods now"), cpus, 100 * now);
     else if (ever > THROTTLED_EVER && throttled > 20)
@@ -94,40 +108,54 @@ void gw_check_on_quota(struct gw_check_run *r)
     else if (cpus < CPUS_PER_GPU * (double)gpus && env->gpus.len)
         gw_check_say(r, GW_CHECK_LOOK, _("%.3g CPUs for %lld GPU%s"), cpus, (long long)gpus, gpus > 1 ? "s" : "");
     else if (allowed > 0 && cpus < 0.5 * (double)allowed)
-        gw_check_say(r, GW_CHECK_LOOK, _("%.3g CPUs, but programs see %lld and start too many threads"), cpus, (long long)allowed);
+        gw_check_say(r, GW_CHECK_LOOK, _("%.3g CPUs, but programs see %lld and start too many threads"), cpus,
+                     (long long)allowed);
     else
         gw_check_say(r, GW_CHECK_GOOD, _("%.3g CPUs, throttled in %.1f %% of the periods"), cpus, 100 * ever);
     if (r->now->status >= GW_CHECK_LOOK) {
-        gw_check_expect(r, "no quota, or at least %d CPUs for each GPU, throttled in less than %.0f %% of the periods", CPUS_PER_GPU, 100 * THROTTLED_NOW);
-        gw_check_fix(r, _("raise the limit (docker --cpus, Kubernetes limits.cpu), not the number of workers; until then count threads by the "
-                          "quota: num_workers and OMP_NUM_THREADS, because os.cpu_count() does not know it"),
+        gw_check_expect(r, "no quota, or at least %d CPUs for each GPU, throttled in less than %.0f %% of the periods",
+                        CPUS_PER_GPU, 100 * THROTTLED_NOW);
+        gw_check_fix(r,
+                     _("raise the limit (docker --cpus, Kubernetes limits.cpu), not the number of workers; until then "
+                       "count threads by the "
+                       "quota: num_workers and OMP_NUM_THREADS, because os.cpu_count() does not know it"),
                      "cat /sys/fs/cgroup/cpu.max /sys/fs/cgroup/cpu.stat", "");
     }
 }
 
 void gw_check_on_load(struct gw_check_run *r)
 {
-    int64_t load = gw_env_get(r->env, GW_HOST_LOAD_X100), cpus = gw_env_get(r->env, GW_HOST_CPUS), psi = gw_env_get(r->env, GW_HOST_PSI_CPU_X100);
+    int64_t load = gw_env_get(r->env, GW_HOST_LOAD_X100), cpus = gw_env_get(r->env, GW_HOST_CPUS),
+            psi = gw_env_get(r->env, GW_HOST_PSI_CPU_X100);
     if (load == GW_ENV_NONE || cpus == GW_ENV_NONE || cpus <= 0)
         return;
     double per_cpu = (double)load / 100 / (double)cpus;
-    gw_check_evidence(r, (double)load / 100, "1", "/proc/loadavg", "load %.2f on %lld CPUs", (double)load / 100, (long long)cpus);
+    gw_check_evidence(r, (double)load / 100, "1", "/proc/loadavg", "load %.2f on %lld CPUs", (double)load / 100,
+                      (long long)cpus);
     if (psi != GW_ENV_NONE)
-        gw_check_evidence(r, (double)psi / 10000, "share", "/proc/pressure/cpu", "tasks waited for a CPU in %.0f %% of ten seconds", (double)psi / 100);
+        gw_check_evidence(r, (double)psi / 10000, "share", "/proc/pressure/cpu",
+                          "tasks waited for a CPU in %.0f %% of ten seconds", (double)psi / 100);
     if (per_cpu > LOAD_PER_CPU || psi > PSI_CPU_PCT * 100) {
         gw_check_say(r, GW_CHECK_LOOK, _("%.1f on %lld CPUs%s"), (double)load / 100, (long long)cpus,
-                     psi > 0 ? gw_check_text(r, _("; tasks wait for a CPU %.0f %% of the time"), (double)psi / 100) : "");
+                     psi > 0 ? gw_check_text(r, _("; tasks wait for a CPU %.0f %% of the time"), (double)psi / 100)
+                             : "");
         gw_check_expect(r, "at most %.1f a CPU", LOAD_PER_CPU);
-        gw_check_fix(r, _("more runnable threads than CPUs: fewer workers, OMP_NUM_THREADS=1 in workers, or another job on this machine (top)"), "uptime; top", "");
+        gw_check_fix(r,
+                     _("more runnable threads than CPUs: fewer workers, OMP_NUM_THREADS=1 in workers, or another job "
+                       "on this machine (top)"),
+                     "uptime; top", "");
     } else {
         gw_check_say(r, GW_CHECK_GOOD, _("%.1f on %lld CPUs"), (double)load / 100, (long long)cpus);
     }
 }
 
-/* --- NUMA ------------------------------------------------------------------------------------------------------------ */
+/* --- NUMA ------------------------------------------------------------------------------------------------------------
+ */
 
 enum { MASK_BITS = 8192 };
-struct mask { unsigned char bits[MASK_BITS / 8]; };
+struct mask {
+    unsigned char bits[MASK_BITS / 8];
+};
 
 static int64_t common(const struct mask *a, const struct mask *b)
 {
@@ -173,8 +201,8 @@ void gw_check_on_numa(struct gw_check_run *r)
         if (both == 0)
             gw_group_add(&g, i, GW_CHECK_BAD, _("none of the allowed CPUs (%s) is on its node (%s)"), allowed, near);
         else if (both < have) {
-            gw_group_add(&g, i, env->gpus.len > 1 ? GW_CHECK_GOOD : GW_CHECK_LOOK, _("%lld of %lld allowed CPUs are on its node (%s)"), (long long)both,
-                         (long long)have, near);
+            gw_group_add(&g, i, env->gpus.len > 1 ? GW_CHECK_GOOD : GW_CHECK_LOOK,
+                         _("%lld of %lld allowed CPUs are on its node (%s)"), (long long)both, (long long)have, near);
             spread = 1;
         } else {
             gw_group_add(&g, i, GW_CHECK_GOOD, _("all allowed CPUs are on its node (%s)"), near);
@@ -183,8 +211,10 @@ void gw_check_on_numa(struct gw_check_run *r)
     enum gw_check_status s = gw_group_say(&g);
     if (s >= GW_CHECK_LOOK || (s == GW_CHECK_GOOD && spread)) {
         gw_check_expect(r, "threads and memory on the GPU's own node");
-        gw_check_fix(r, _("bind each rank to the node of its GPU: numactl --cpunodebind=NODE --membind=NODE python train.py, or torchrun's "
-                          "--numa-binding=node; nvidia-smi topo -m names the node"),
+        gw_check_fix(r,
+                     _("bind each rank to the node of its GPU: numactl --cpunodebind=NODE --membind=NODE python "
+                       "train.py, or torchrun's "
+                       "--numa-binding=node; nvidia-smi topo -m names the node"),
                      "numastat -p PID; nvidia-smi topo -m", "");
     }
 }
@@ -192,7 +222,8 @@ void gw_check_on_numa(struct gw_check_run *r)
 void gw_check_on_clocksource(struct gw_check_run *r)
 {
     const char *c = gw_env_str(r->env, GW_HSTR_CLOCKSOURCE);
-    static const char *const fast[] = {"tsc", "kvm-clock", "arch_sys_counter", "hyperv_clocksource_tsc_page", "xen", "timebase"};
+    static const char *const fast[] = {"tsc", "kvm-clock", "arch_sys_counter", "hyperv_clocksource_tsc_page",
+                                       "xen", "timebase"};
     if (!c)
         return;
     for (size_t i = 0; i < sizeof fast / sizeof fast[0]; i++)
@@ -202,8 +233,11 @@ void gw_check_on_clocksource(struct gw_check_run *r)
         }
     gw_check_say(r, GW_CHECK_LOOK, _("%s: reading the time is a slow call, and every launch reads it"), c);
     gw_check_expect(r, "tsc");
-    gw_check_fix(r, _("dmesg | grep -i tsc says why tsc was given up; tsc=reliable on the kernel command line when the hardware is sound"),
-                 "cat /sys/devices/system/clocksource/clocksource0/current_clocksource", _("wrong time if the hardware is not"));
+    gw_check_fix(r,
+                 _("dmesg | grep -i tsc says why tsc was given up; tsc=reliable on the kernel command line when the "
+                   "hardware is sound"),
+                 "cat /sys/devices/system/clocksource/clocksource0/current_clocksource",
+                 _("wrong time if the hardware is not"));
 }
 
 void gw_check_on_laptop(struct gw_check_run *r)
@@ -213,13 +247,16 @@ void gw_check_on_laptop(struct gw_check_run *r)
     if (battery == GW_ENV_NONE && !profile)
         return;
     if (battery == 1)
-        gw_check_say(r, GW_CHECK_BAD, _("on battery%s: GPU and CPU are held low"), pct >= 0 ? gw_check_text(r, " (%lld %%)", (long long)pct) : "");
-    else if (profile && (strcmp(profile, "low-power") == 0 || strcmp(profile, "quiet") == 0 || strcmp(profile, "cool") == 0))
+        gw_check_say(r, GW_CHECK_BAD, _("on battery%s: GPU and CPU are held low"),
+                     pct >= 0 ? gw_check_text(r, " (%lld %%)", (long long)pct) : "");
+    else if (profile &&
+             (strcmp(profile, "low-power") == 0 || strcmp(profile, "quiet") == 0 || strcmp(profile, "cool") == 0))
         gw_check_say(r, GW_CHECK_LOOK, _("the firmware's profile is \"%s\""), profile);
     else
         gw_check_say(r, GW_CHECK_GOOD, _("mains%s%s"), profile ? _(", profile ") : "", gw_known(profile, ""));
     if (r->now->status >= GW_CHECK_LOOK) {
         gw_check_expect(r, "mains, profile balanced or performance");
-        gw_check_fix(r, _("plug it in; powerprofilesctl set performance"), "cat /sys/firmware/acpi/platform_profile", _("noise and heat"));
+        gw_check_fix(r, _("plug it in; powerprofilesctl set performance"), "cat /sys/firmware/acpi/platform_profile",
+                     _("noise and heat"));
     }
 }

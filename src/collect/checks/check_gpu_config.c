@@ -5,7 +5,8 @@
 #include "collect/checks/check_run.h"
 
 #define BAR1_FULL 0.95
-#define SHARED_BYTES ((int64_t)64 << 20) /* memory that is used with no process in sight: more than the driver's own */
+#define SHARED_BYTES ((int64_t)64 << 20) /* memory that is used with no process in sight: more than the driver's own \
+                                          */
 
 void gw_check_on_gpus(struct gw_check_run *r)
 {
@@ -34,20 +35,23 @@ void gw_check_on_gpus(struct gw_check_run *r)
         const struct gw_gpu *g = gw_env_gpu_at(env, i);
         int64_t mem = gw_gpu_get(g, GW_GPU_MEM_TOTAL);
         if (mem != GW_ENV_NONE && i < 8)
-            gw_check_evidence(r, (double)mem, "bytes", gw_check_source(r), "GPU %lld: %s, %s", (long long)g->index, gw_known(g->name, "GPU"),
-                              gw_check_bytes(r, mem));
+            gw_check_evidence(r, (double)mem, "bytes", gw_check_source(r), "GPU %lld: %s, %s", (long long)g->index,
+                              gw_known(g->name, "GPU"), gw_check_bytes(r, mem));
     }
     if (env->live && on_bus > (int64_t)n && !gw_env_str(env, GW_HSTR_CONTAINER)) {
         gw_check_say(r, GW_CHECK_BAD, _("%s; the PCI bus has %lld"), text, (long long)on_bus);
-        gw_check_fix(r, _("a GPU is missing from the driver: look for Xid and \"fallen off the bus\" in dmesg, then reset or reboot"),
+        gw_check_fix(r,
+                     _("a GPU is missing from the driver: look for Xid and \"fallen off the bus\" in dmesg, then reset "
+                       "or reboot"),
                      "nvidia-smi -L; sudo dmesg | grep -i -e NVRM -e Xid", "");
     } else if (!env->live && attached > (int64_t)n) {
         gw_check_say(r, GW_CHECK_LOOK, _("%s; the capture speaks of %lld"), text, (long long)attached);
     } else if (kinds > 1) {
         gw_check_say(r, GW_CHECK_LOOK, _("%s"), text);
         gw_check_expect(r, "one kind");
-        gw_check_fix(r, _("a job that spans both kinds runs at the pace of the slower: CUDA_VISIBLE_DEVICES picks one kind"),
-                     "nvidia-smi -L", "");
+        gw_check_fix(
+            r, _("a job that spans both kinds runs at the pace of the slower: CUDA_VISIBLE_DEVICES picks one kind"),
+            "nvidia-smi -L", "");
     } else {
         gw_check_say(r, GW_CHECK_GOOD, "%s", text);
     }
@@ -67,13 +71,16 @@ void gw_check_on_health(struct gw_check_run *r)
             gw_group_add(&g, i, GW_CHECK_GOOD, _("no recovery asked for%s"), fabric == 3 ? _(", fabric ready") : "");
     }
     if (gw_group_say(&g) == GW_CHECK_BAD)
-        gw_check_fix(r, _("reset the GPU (sudo nvidia-smi --gpu-reset -i N) or reboot; for the fabric: systemctl status nvidia-fabricmanager"),
+        gw_check_fix(r,
+                     _("reset the GPU (sudo nvidia-smi --gpu-reset -i N) or reboot; for the fabric: systemctl status "
+                       "nvidia-fabricmanager"),
                      "nvidia-smi -q | grep -A3 -e 'Recovery Action' -e Fabric", _("jobs on the GPU end"));
 }
 
 /* --- others on the GPU ------------------------------------------------------------------------------------------- */
 
-static void count_processes(struct gw_check_run *r, const struct gw_gpu *gpu, int *compute, int *hidden, const char **who)
+static void count_processes(struct gw_check_run *r, const struct gw_gpu *gpu, int *compute, int *hidden,
+                            const char **who)
 {
     *compute = *hidden = 0;
     *who = "";
@@ -86,8 +93,8 @@ static void count_processes(struct gw_check_run *r, const struct gw_gpu *gpu, in
         const char *base = strrchr(gw_known(p->name, "?"), '/');
         base = base ? base + 1 : gw_known(p->name, "?");
         if (*compute <= 3)
-            *who = gw_check_text(r, "%s%s%.40s %lld%s%s", *who, **who ? ", " : "", base, (long long)p->pid, p->bytes > 0 ? " " : "",
-                                 p->bytes > 0 ? gw_check_bytes(r, p->bytes) : "");
+            *who = gw_check_text(r, "%s%s%.40s %lld%s%s", *who, **who ? ", " : "", base, (long long)p->pid,
+                                 p->bytes > 0 ? " " : "", p->bytes > 0 ? gw_check_bytes(r, p->bytes) : "");
     }
     if (*compute > 3)
         *who = gw_check_text(r, "%s, ...", *who);
@@ -111,19 +118,24 @@ void gw_check_on_shared(struct gw_check_run *r)
             gw_group_add(&g, i, GW_CHECK_GOOD, _("one compute process: %s"), who);
         else if (used == GW_ENV_NONE)
             continue;
-        else if (r->env->live && used > (mig_on(gpu) ? 16 : 1) * SHARED_BYTES && gw_env_get(r->env, GW_HOST_PID_NAMESPACE) == 1)
-            gw_group_add(&g, i, GW_CHECK_LOOK, _("%s in use by processes that cannot be seen from this container"), gw_check_bytes(r, used));
+        else if (r->env->live && used > (mig_on(gpu) ? 16 : 1) * SHARED_BYTES &&
+                 gw_env_get(r->env, GW_HOST_PID_NAMESPACE) == 1)
+            gw_group_add(&g, i, GW_CHECK_LOOK, _("%s in use by processes that cannot be seen from this container"),
+                         gw_check_bytes(r, used));
         else if (r->states[i].loaded && r->env->live)
             gw_group_add(&g, i, GW_CHECK_LOOK, _("busy, but no process can be seen"));
         else if (gw_env_count(r->env, GW_REC_PROC) || r->env->live || used < SHARED_BYTES)
             gw_group_add(&g, i, GW_CHECK_GOOD, _("no compute process, %s in use"), gw_check_bytes(r, used));
         if (compute > 0)
-            gw_check_evidence(r, compute, "count", gw_check_source(r), "GPU %lld: %d compute processes", (long long)gpu->index, compute);
+            gw_check_evidence(r, compute, "count", gw_check_source(r), "GPU %lld: %d compute processes",
+                              (long long)gpu->index, compute);
     }
     if (gw_group_say(&g) == GW_CHECK_LOOK) {
         gw_check_expect(r, "one compute process on a GPU");
-        gw_check_fix(r, _("processes on one GPU take turns (time slices): move one away with CUDA_VISIBLE_DEVICES, or share with MPS or MIG.\n"
-                          "All ranks on GPU 0? Set the device of each rank: torch.cuda.set_device(local_rank)"),
+        gw_check_fix(r,
+                     _("processes on one GPU take turns (time slices): move one away with CUDA_VISIBLE_DEVICES, or "
+                       "share with MPS or MIG.\n"
+                       "All ranks on GPU 0? Set the device of each rank: torch.cuda.set_device(local_rank)"),
                      "nvidia-smi pmon -c 5", "");
     }
 }
@@ -176,14 +188,18 @@ void gw_check_on_mig(struct gw_check_run *r)
         else if (on == 0)
             gw_group_add(&g, i, GW_CHECK_GOOD, _("off"));
         else if (count)
-            gw_group_add(&g, i, GW_CHECK_LOOK, _("on, %zu instances; one job gets one of them, at most %s"), count, gw_check_bytes(r, largest));
+            gw_group_add(&g, i, GW_CHECK_LOOK, _("on, %zu instances; one job gets one of them, at most %s"), count,
+                         gw_check_bytes(r, largest));
         else
             gw_group_add(&g, i, GW_CHECK_LOOK, _("on; no instance can be seen, so a job may find no GPU"));
     }
     if (gw_group_say(&g) == GW_CHECK_LOOK) {
         gw_check_expect(r, "off, unless the GPU is shared on purpose");
-        gw_check_fix(r, _("a job that needs the whole GPU needs MIG off: sudo nvidia-smi -mig 0. GPU-Util is not available under MIG; use "
-                          "the SM and tensor activity of gpuwhy run"), "nvidia-smi -L", _("ends every job on that GPU"));
+        gw_check_fix(r,
+                     _("a job that needs the whole GPU needs MIG off: sudo nvidia-smi -mig 0. GPU-Util is not "
+                       "available under MIG; use "
+                       "the SM and tensor activity of gpuwhy run"),
+                     "nvidia-smi -L", _("ends every job on that GPU"));
     }
 }
 
@@ -216,8 +232,9 @@ void gw_check_on_ecc(struct gw_check_run *r)
             gw_group_add(&g, i, GW_CHECK_GOOD, _("ECC is off"));
     }
     if (gw_group_say(&g) >= GW_CHECK_LOOK)
-        gw_check_fix(r, _("sudo nvidia-smi --gpu-reset -i N (or reboot) applies it; errors that come back mean a failing board"),
-                     "nvidia-smi -q -d ECC,ROW_REMAPPER", _("jobs on the GPU end"));
+        gw_check_fix(
+            r, _("sudo nvidia-smi --gpu-reset -i N (or reboot) applies it; errors that come back mean a failing board"),
+            "nvidia-smi -q -d ECC,ROW_REMAPPER", _("jobs on the GPU end"));
 }
 
 void gw_check_on_compute_mode(struct gw_check_run *r)
@@ -234,7 +251,8 @@ void gw_check_on_compute_mode(struct gw_check_run *r)
     }
     if (gw_group_say(&g) >= GW_CHECK_LOOK) {
         gw_check_expect(r, "default");
-        gw_check_fix(r, "sudo nvidia-smi -c 0", "nvidia-smi -q -d COMPUTE", _("exclusive mode may be there on purpose (MPS)"));
+        gw_check_fix(r, "sudo nvidia-smi -c 0", "nvidia-smi -q -d COMPUTE",
+                     _("exclusive mode may be there on purpose (MPS)"));
     }
 }
 
@@ -246,11 +264,13 @@ void gw_check_on_bar1(struct gw_check_run *r)
         int64_t total = gw_gpu_get(gpu, GW_GPU_BAR1_TOTAL), used = gw_gpu_get(gpu, GW_GPU_BAR1_USED);
         if (total == GW_ENV_NONE || used == GW_ENV_NONE || total <= 0)
             continue;
-        gw_group_add(&g, i, (double)used > BAR1_FULL * (double)total ? GW_CHECK_LOOK : GW_CHECK_GOOD, _("%s, %.0f %% in use"),
-                     gw_check_bytes(r, total), 100.0 * (double)used / (double)total);
+        gw_group_add(&g, i, (double)used > BAR1_FULL * (double)total ? GW_CHECK_LOOK : GW_CHECK_GOOD,
+                     _("%s, %.0f %% in use"), gw_check_bytes(r, total), 100.0 * (double)used / (double)total);
     }
     if (gw_group_say(&g) == GW_CHECK_LOOK)
-        gw_check_fix(r, _("peer and GPUDirect mappings fail when the window is full: fewer buffers, or a resizable BAR in the BIOS"),
+        gw_check_fix(r,
+                     _("peer and GPUDirect mappings fail when the window is full: fewer buffers, or a resizable BAR in "
+                       "the BIOS"),
                      "nvidia-smi -q -d MEMORY", "");
 }
 
@@ -262,7 +282,10 @@ void gw_check_on_profiling(struct gw_check_run *r)
     if (admin != 1)
         return;
     gw_check_say(r, GW_CHECK_LOOK, _("for administrators only: ncu and PM sampling need root or CAP_SYS_ADMIN"));
-    gw_check_fix(r, _("echo 'options nvidia NVreg_RestrictProfilingToAdminUsers=0' | sudo tee /etc/modprobe.d/nvidia-prof.conf, then reboot. "
-                      "Tracing (gpuwhy run) needs no permission"),
-                 "grep RmProfilingAdminOnly /proc/driver/nvidia/params", _("every user of the machine may read the counters"));
+    gw_check_fix(r,
+                 _("echo 'options nvidia NVreg_RestrictProfilingToAdminUsers=0' | sudo tee "
+                   "/etc/modprobe.d/nvidia-prof.conf, then reboot. "
+                   "Tracing (gpuwhy run) needs no permission"),
+                 "grep RmProfilingAdminOnly /proc/driver/nvidia/params",
+                 _("every user of the machine may read the counters"));
 }

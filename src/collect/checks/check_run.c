@@ -19,10 +19,7 @@ static void (*const functions[])(struct gw_check_run *) = {
 #undef GW_CHECK
 };
 
-const struct gw_check_info *gw_check_info(size_t i)
-{
-    return i < GW_CHECK_COUNT ? &infos[i] : NULL;
-}
+const struct gw_check_info *gw_check_info(size_t i) { return i < GW_CHECK_COUNT ? &infos[i] : NULL; }
 
 const char *gw_check_status_id(unsigned s)
 {
@@ -151,11 +148,13 @@ enum gw_check_status gw_group_say(struct gw_check_group *g)
             break;
         }
         if (g->item[i].gpus == all && g->r->env->gpus.len == (size_t)__builtin_popcountll(all)) {
-            text = g->r->env->gpus.len > 1 ? gw_check_text(g->r, _("all %zu GPUs: %s"), g->r->env->gpus.len, g->item[i].text)
-                                           : g->item[i].text;
+            text = g->r->env->gpus.len > 1
+                       ? gw_check_text(g->r, _("all %zu GPUs: %s"), g->r->env->gpus.len, g->item[i].text)
+                       : g->item[i].text;
             break;
         }
-        text = gw_check_text(g->r, "%s%sGPU %s: %s", text, *text ? "; " : "", gpu_list(g->r, g->item[i].gpus), g->item[i].text);
+        text = gw_check_text(g->r, "%s%sGPU %s: %s", text, *text ? "; " : "", gpu_list(g->r, g->item[i].gpus),
+                             g->item[i].text);
     }
     if (g->n)
         gw_check_say(g->r, worst, "%s", text);

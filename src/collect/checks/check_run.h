@@ -17,9 +17,9 @@ struct gw_gpu_state;
 struct gw_check_run {
     const struct gw_env *env;
     struct gw_arena *arena;
-    struct gw_check *now;                 /* the result being made */
-    const struct gw_gpu_state *states;    /* one per GPU */
-    struct gw_check_evidence *evidence;   /* of `now`; room for GW_CHECK_MAX_EVIDENCE */
+    struct gw_check *now;               /* the result being made */
+    const struct gw_gpu_state *states;  /* one per GPU */
+    struct gw_check_evidence *evidence; /* of `now`; room for GW_CHECK_MAX_EVIDENCE */
 };
 enum { GW_CHECK_MAX_EVIDENCE = 12 };
 
@@ -36,20 +36,21 @@ static inline const char *gw_known(const char *s, const char *otherwise) { retur
 /* What the samples of one GPU say together. Counts are 0 and values GW_ENV_NONE when nothing is known. */
 struct gw_gpu_state {
     int64_t samples;
-    int64_t last[GW_GPU_DYNAMIC]; /* the latest reading of each metric that changes */
-    int64_t loaded;           /* samples in which the GPU was at work */
-    int64_t link_loaded;      /* samples in which its PCIe link was in use, or the GPU at work */
+    int64_t last[GW_GPU_DYNAMIC];     /* the latest reading of each metric that changes */
+    int64_t loaded;                   /* samples in which the GPU was at work */
+    int64_t link_loaded;              /* samples in which its PCIe link was in use, or the GPU at work */
     int64_t gen_loaded, width_loaded; /* highest seen then */
     int64_t gen_now, width_now;       /* of the last sample that has them */
     int64_t reasons_any, reasons_loaded, reasons_known; /* masks: seen at all, seen under load, known */
-    int64_t reason_count[9];  /* samples with each bit, by bit number */
-    int64_t reason_samples;   /* samples that know their reasons */
-    double sm_loaded;         /* mean SM clock under load, MHz; NAN */
-    double power_loaded;      /* mean power under load, mW; NAN */
-    double util_mean;         /* mean utilization, percent; NAN */
-    int64_t pstate_loaded;    /* deepest under load */
+    int64_t reason_count[9];                            /* samples with each bit, by bit number */
+    int64_t reason_samples;                             /* samples that know their reasons */
+    double sm_loaded;                                   /* mean SM clock under load, MHz; NAN */
+    double power_loaded;                                /* mean power under load, mW; NAN */
+    double util_mean;                                   /* mean utilization, percent; NAN */
+    int64_t pstate_loaded;                              /* deepest under load */
     int64_t temp_max, margin_min;
-    int64_t replay_first, replay_last, replay_ns; /* first and last reading and the time between, when they have stamps */
+    int64_t replay_first, replay_last,
+        replay_ns; /* first and last reading and the time between, when they have stamps */
 };
 struct gw_gpu_state gw_gpu_state_of(const struct gw_env *env, size_t gpu);
 
@@ -57,9 +58,14 @@ struct gw_gpu_state gw_gpu_state_of(const struct gw_env *env, size_t gpu);
 struct gw_check_group {
     struct gw_check_run *r;
     size_t n;
-    struct { enum gw_check_status status; const char *text; uint64_t gpus; } item[GW_ENV_MAX_GPUS];
+    struct {
+        enum gw_check_status status;
+        const char *text;
+        uint64_t gpus;
+    } item[GW_ENV_MAX_GPUS];
 };
-void gw_group_add(struct gw_check_group *g, size_t gpu, enum gw_check_status status, const char *fmt, ...) GW_PRINTF(4, 5);
+void gw_group_add(struct gw_check_group *g, size_t gpu, enum gw_check_status status, const char *fmt, ...)
+    GW_PRINTF(4, 5);
 /* Says the worst status with its GPUs. Returns that status. */
 enum gw_check_status gw_group_say(struct gw_check_group *g);
 

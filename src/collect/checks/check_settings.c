@@ -25,10 +25,12 @@ static int applies(const struct gw_envvar_info *info, const char *v)
     case GW_VAR_TRUE: return *v && !says_no(v);
     case GW_VAR_FALSE: return says_no(v);
     case GW_VAR_SET: return *v != '\0';
-    case GW_VAR_DEVS: return *v == '\0' || strcmp(v, "-1") == 0 || strcasecmp(v, "NoDevFiles") == 0 || strcasecmp(v, "none") == 0;
+    case GW_VAR_DEVS:
+        return *v == '\0' || strcmp(v, "-1") == 0 || strcasecmp(v, "NoDevFiles") == 0 || strcasecmp(v, "none") == 0;
     case GW_VAR_LEVEL: return strcasecmp(v, "TRACE") == 0 || strcasecmp(v, "INFO") == 0;
     case GW_VAR_DETAIL: return strcasecmp(v, "DETAIL") == 0;
-    case GW_VAR_NUM: case GW_VAR_SHOW: break;
+    case GW_VAR_NUM:
+    case GW_VAR_SHOW: break;
     }
     return 0;
 }
@@ -60,12 +62,14 @@ void gw_check_on_variables(struct gw_check_run *r)
     }
     gw_check_finding(r, finding ? finding : "");
     if (worst == GW_CHECK_GOOD) {
-        gw_check_say(r, GW_CHECK_GOOD, *shown ? _("nothing that slows down (%s)") : _("nothing that slows down is set"), shown);
+        gw_check_say(r, GW_CHECK_GOOD, *shown ? _("nothing that slows down (%s)") : _("nothing that slows down is set"),
+                     shown);
         return;
     }
     gw_check_say(r, worst, "%s", text);
     gw_check_expect(r, "unset for a timed run");
-    gw_check_fix(r, _("unset them, also in job scripts, Dockerfiles and ~/.bashrc"), "env | grep -e CUDA -e NCCL -e TORCH -e PYTHON", "");
+    gw_check_fix(r, _("unset them, also in job scripts, Dockerfiles and ~/.bashrc"),
+                 "env | grep -e CUDA -e NCCL -e TORCH -e PYTHON", "");
 }
 
 void gw_check_on_threads(struct gw_check_run *r)
@@ -79,17 +83,23 @@ void gw_check_on_threads(struct gw_check_run *r)
     const char *local = gw_env_var_value(r->env, "LOCAL_WORLD_SIZE");
     long ranks = local ? strtol(local, NULL, 10) : 1;
     if (omp && n > 0 && (double)n * (double)(ranks > 0 ? ranks : 1) > 1.5 * cpus)
-        gw_check_say(r, GW_CHECK_LOOK, _("OMP_NUM_THREADS=%ld%s on %.3g CPUs"), n, ranks > 1 ? gw_check_text(r, _(" in each of %ld ranks"), ranks) : "", cpus);
+        gw_check_say(r, GW_CHECK_LOOK, _("OMP_NUM_THREADS=%ld%s on %.3g CPUs"), n,
+                     ranks > 1 ? gw_check_text(r, _(" in each of %ld ranks"), ranks) : "", cpus);
     else if (!omp && quota > 0 && (double)quota / 1000 < 0.5 * (double)allowed)
-        gw_check_say(r, GW_CHECK_LOOK, _("OMP_NUM_THREADS is unset: libraries start %lld threads on a quota of %.3g CPUs"), (long long)allowed, (double)quota / 1000);
+        gw_check_say(r, GW_CHECK_LOOK,
+                     _("OMP_NUM_THREADS is unset: libraries start %lld threads on a quota of %.3g CPUs"),
+                     (long long)allowed, (double)quota / 1000);
     else if (omp)
         gw_check_say(r, GW_CHECK_GOOD, _("OMP_NUM_THREADS=%.20s on %.3g CPUs"), omp, cpus);
     else
         gw_check_say(r, GW_CHECK_GOOD, _("OMP_NUM_THREADS is unset: one thread for each of %.3g CPUs"), cpus);
     if (r->now->status == GW_CHECK_LOOK) {
         gw_check_expect(r, "threads x ranks at most the CPUs");
-        gw_check_fix(r, _("export OMP_NUM_THREADS=N with N = CPUs / ranks; loader workers are set to one thread by PyTorch, OpenCV needs "
-                          "cv2.setNumThreads(0)"), "OMP_DISPLAY_ENV=true python -c 'import torch'", "");
+        gw_check_fix(r,
+                     _("export OMP_NUM_THREADS=N with N = CPUs / ranks; loader workers are set to one thread by "
+                       "PyTorch, OpenCV needs "
+                       "cv2.setNumThreads(0)"),
+                     "OMP_DISPLAY_ENV=true python -c 'import torch'", "");
     }
 }
 
@@ -99,11 +109,16 @@ void gw_check_on_container(struct gw_check_run *r)
     if (gw_env_get(r->env, GW_HOST_WSL) == 1) {
         gw_check_say(r, GW_CHECK_LOOK, _("Windows Subsystem for Linux"));
         gw_check_expect(r, "data inside the Linux file system");
-        gw_check_fix(r, _("keep data and code under / and not under /mnt/c; NVML tells less here, pinned memory is limited, and CUPTI needs the "
-                          "developer setting of the Windows driver"), "df -T .", "");
+        gw_check_fix(r,
+                     _("keep data and code under / and not under /mnt/c; NVML tells less here, pinned memory is "
+                       "limited, and CUPTI needs the "
+                       "developer setting of the Windows driver"),
+                     "df -T .", "");
     } else if (kind) {
-        gw_check_say(r, GW_CHECK_GOOD, _("%s%s"), kind, gw_env_get(r->env, GW_HOST_PID_NAMESPACE) == 1 ? _("; processes of others cannot be seen") : "");
+        gw_check_say(r, GW_CHECK_GOOD, _("%s%s"), kind,
+                     gw_env_get(r->env, GW_HOST_PID_NAMESPACE) == 1 ? _("; processes of others cannot be seen") : "");
     } else if (r->env->live) {
-        gw_check_say(r, GW_CHECK_GOOD, _("none%s"), gw_env_get(r->env, GW_HOST_VIRTUAL) == 1 ? _(" (a virtual machine)") : "");
+        gw_check_say(r, GW_CHECK_GOOD, _("none%s"),
+                     gw_env_get(r->env, GW_HOST_VIRTUAL) == 1 ? _(" (a virtual machine)") : "");
     }
 }

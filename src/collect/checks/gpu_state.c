@@ -3,9 +3,9 @@
 
 #include "collect/checks/check_run.h"
 
-#define LOADED_PCT 20            /* utilization from which a GPU counts as at work */
-#define LOADED_POWER_SHARE 0.4   /* of the limit, where utilization is not told (MIG) */
-#define LINK_KBPS 500000         /* 0.5 GB/s: a generation-1 x16 link can do eight times that */
+#define LOADED_PCT 20          /* utilization from which a GPU counts as at work */
+#define LOADED_POWER_SHARE 0.4 /* of the limit, where utilization is not told (MIG) */
+#define LINK_KBPS 500000       /* 0.5 GB/s: a generation-1 x16 link can do eight times that */
 
 /* 1 = at work, 0 = not, -1 = cannot be told. */
 static int at_work(const struct gw_env *env, const struct gw_sample *s)
@@ -72,10 +72,19 @@ static int comparable(const struct gw_sample *a, const struct gw_sample *b)
 
 struct gw_gpu_state gw_gpu_state_of(const struct gw_env *env, size_t gpu)
 {
-    struct gw_gpu_state st = {.gen_loaded = GW_ENV_NONE, .width_loaded = GW_ENV_NONE, .gen_now = GW_ENV_NONE,
-        .width_now = GW_ENV_NONE, .sm_loaded = NAN, .power_loaded = NAN, .util_mean = NAN, .pstate_loaded = GW_ENV_NONE,
-        .temp_max = GW_ENV_NONE, .margin_min = GW_ENV_NONE, .replay_first = GW_ENV_NONE, .replay_last = GW_ENV_NONE,
-        .replay_ns = GW_ENV_NONE};
+    struct gw_gpu_state st = {.gen_loaded = GW_ENV_NONE,
+                              .width_loaded = GW_ENV_NONE,
+                              .gen_now = GW_ENV_NONE,
+                              .width_now = GW_ENV_NONE,
+                              .sm_loaded = NAN,
+                              .power_loaded = NAN,
+                              .util_mean = NAN,
+                              .pstate_loaded = GW_ENV_NONE,
+                              .temp_max = GW_ENV_NONE,
+                              .margin_min = GW_ENV_NONE,
+                              .replay_first = GW_ENV_NONE,
+                              .replay_last = GW_ENV_NONE,
+                              .replay_ns = GW_ENV_NONE};
     double sm = 0, power = 0, util = 0;
     int64_t sm_n = 0, power_n = 0, util_n = 0;
     const struct gw_sample *replay = NULL;

@@ -17,12 +17,15 @@
 
 enum {
     MAX_SECTIONS = 4096,
-    MAX_ARCH = 256       /* in tenths: 25.5 */
+    MAX_ARCH = 256 /* in tenths: 25.5 */
 };
-#define MAX_SECONDS 0.4  /* libtorch_cuda has some thousand headers; on a cold network disk each is a read */
+#define MAX_SECONDS 0.4 /* libtorch_cuda has some thousand headers; on a cold network disk each is a read */
 #define MAGIC 0xBA55ED50u
 
-static int get(int fd, uint64_t at, void *buf, size_t n) { return at < INT64_MAX && pread(fd, buf, n, (off_t)at) == (ssize_t)n; }
+static int get(int fd, uint64_t at, void *buf, size_t n)
+{
+    return at < INT64_MAX && pread(fd, buf, n, (off_t)at) == (ssize_t)n;
+}
 
 static uint64_t u64(const unsigned char *p)
 {
@@ -48,7 +51,8 @@ static int find_section(int fd, uint64_t size, uint64_t *start, uint64_t *length
         !get(fd, eh.e_shoff + (uint64_t)eh.e_shstrndx * sizeof sh, &names, sizeof names))
         return 0;
     for (unsigned i = 0; i < eh.e_shnum; i++) {
-        if (!get(fd, eh.e_shoff + (uint64_t)i * sizeof sh, &sh, sizeof sh) || !get(fd, names.sh_offset + sh.sh_name, name, 11))
+        if (!get(fd, eh.e_shoff + (uint64_t)i * sizeof sh, &sh, sizeof sh) ||
+            !get(fd, names.sh_offset + sh.sh_name, name, 11))
             continue;
         if (memcmp(name, ".nv_fatbin", 11) == 0 && sh.sh_offset < size && sh.sh_size <= size - sh.sh_offset) {
             *start = sh.sh_offset;
@@ -59,7 +63,10 @@ static int find_section(int fd, uint64_t size, uint64_t *start, uint64_t *length
     return 0;
 }
 
-struct found { unsigned char kinds[MAX_ARCH]; int images; }; /* bit 0 = SASS, bit 1 = PTX */
+struct found {
+    unsigned char kinds[MAX_ARCH];
+    int images;
+}; /* bit 0 = SASS, bit 1 = PTX */
 
 /* The images of one fat binary. 0 when it does not look like one. */
 static int images(int fd, uint64_t at, uint64_t end, struct found *f)
@@ -95,8 +102,8 @@ static void write_list(const struct found *f, int all, char *out, size_t cap)
     size_t used = 0;
     for (unsigned a = 0; a < MAX_ARCH && used + 20 < cap; a++)
         if (f->kinds[a])
-            used += (size_t)snprintf(out + used, cap - used, "%s%s%u.%u%s", used ? " " : "", f->kinds[a] == 2 ? "ptx" : "", a / 10, a % 10,
-                                     f->kinds[a] == 3 ? "+PTX" : "");
+            used += (size_t)snprintf(out + used, cap - used, "%s%s%u.%u%s", used ? " " : "",
+                                     f->kinds[a] == 2 ? "ptx" : "", a / 10, a % 10, f->kinds[a] == 3 ? "+PTX" : "");
     if (!all)
         snprintf(out + used, cap - used, " ...");
 }
@@ -123,7 +130,8 @@ int gw_fatbin_archs(const char *path, char *out, size_t cap)
             continue;
         }
         uint64_t header = (uint64_t)h[6] | (uint64_t)h[7] << 8, content = u64(h + 8);
-        if (u32(h) != MAGIC || header < 16 || header > end - at || content > end - at - header || !images(fd, at + header, at + header + content, &f))
+        if (u32(h) != MAGIC || header < 16 || header > end - at || content > end - at - header ||
+            !images(fd, at + header, at + header + content, &f))
             goto out;
         at += header + content;
         at = (at - start + 7) / 8 * 8 + start;

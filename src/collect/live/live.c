@@ -11,8 +11,9 @@ enum { SAMPLE_MS = 600, LOAD_MS = 1500, STEP_MS = 100 };
 #define MEASURE_SECONDS 12.0 /* for all GPUs; with memory (0.3 s) and disks (3 s each) the whole stays under 20 s */
 
 /* The collectors that look once, in order; NVML's facts come before the PCI bus, which adds to its GPUs. */
-static void (*const collectors[])(struct gw_live *) = {
-    gw_live_system, gw_live_cpu, gw_live_cgroup, gw_live_memory, gw_live_processes, gw_live_storage, gw_live_environ, gw_live_python};
+static void (*const collectors[])(struct gw_live *) = {gw_live_system,  gw_live_cpu,       gw_live_cgroup,
+                                                       gw_live_memory,  gw_live_processes, gw_live_storage,
+                                                       gw_live_environ, gw_live_python};
 
 static int64_t now_ns(void)
 {

@@ -16,15 +16,15 @@
 #include "collect/env.h"
 
 struct gw_live_options {
-    const char *root;         /* "" or NULL = this machine */
-    const char *nvml;         /* the library; NULL = libnvidia-ml.so.1 of the loader's path */
-    const char *cuda;         /* NULL = libcuda.so.1 of the loader's path */
-    const char *python;       /* interpreter or environment folder; NULL = the one in use */
-    const char *const *data;  /* paths whose file system matters */
+    const char *root;        /* "" or NULL = this machine */
+    const char *nvml;        /* the library; NULL = libnvidia-ml.so.1 of the loader's path */
+    const char *cuda;        /* NULL = libcuda.so.1 of the loader's path */
+    const char *python;      /* interpreter or environment folder; NULL = the one in use */
+    const char *const *data; /* paths whose file system matters */
     size_t data_count;
-    int load;                 /* keep the links busy with copies while sampling */
-    int measure;              /* measure the machine's ceilings */
-    int sample_ms;            /* 0 = 600, or 1500 with `load` */
+    int load;      /* keep the links busy with copies while sampling */
+    int measure;   /* measure the machine's ceilings */
+    int sample_ms; /* 0 = 600, or 1500 with `load` */
 };
 
 /* Fills `env`. 0, or GW_ENOMEM. */
@@ -58,7 +58,8 @@ void gw_live_pci(struct gw_live *l);
 void gw_live_system(struct gw_live *l);
 void gw_live_environ(struct gw_live *l);
 void gw_live_python(struct gw_live *l);
-/* The CUDA code that a library holds, "8.0 9.0+PTX ptx12.0", " ..." when time ran out before its end, from the headers of its fat binaries. 0 or -1. */
+/* The CUDA code that a library holds, "8.0 9.0+PTX ptx12.0", " ..." when time ran out before its end, from the headers
+ * of its fat binaries. 0 or -1. */
 int gw_fatbin_archs(const char *path, char *out, size_t cap);
 
 /* Counters of /proc that only say something as a difference: take them at the start and at the end of the sample. */

@@ -8,7 +8,10 @@
 
 enum { MAX_DISKS = 64 };
 
-struct disk { char name[32]; int64_t reads, sectors_read, read_ms, writes, sectors_written, write_ms, busy_ms; };
+struct disk {
+    char name[32];
+    int64_t reads, sectors_read, read_ms, writes, sectors_written, write_ms, busy_ms;
+};
 
 struct gw_live_counters {
     int64_t periods, throttled, throttled_us, swapped;
@@ -28,7 +31,8 @@ static void throttling(struct gw_live *l, struct gw_live_counters *c)
             if (strncmp(p, "0::", 3) == 0)
                 snprintf(group, sizeof group, "%.*s", (int)strcspn(p + 3, "\n"), p + 3);
     }
-    if (gw_live_read(l, text, sizeof text, "/sys/fs/cgroup%s/cpu.stat", group) <= 0 && gw_live_read(l, text, sizeof text, "/sys/fs/cgroup/cpu.stat") <= 0 &&
+    if (gw_live_read(l, text, sizeof text, "/sys/fs/cgroup%s/cpu.stat", group) <= 0 &&
+        gw_live_read(l, text, sizeof text, "/sys/fs/cgroup/cpu.stat") <= 0 &&
         gw_live_read(l, text, sizeof text, "/sys/fs/cgroup/cpu/cpu.stat") <= 0)
         return;
     c->periods = gw_live_number_after(text, "nr_periods ");
@@ -47,11 +51,14 @@ static void disks(struct gw_live *l, struct gw_live_counters *c)
     for (char *p = text; p && *p && c->disks < MAX_DISKS; p = strchr(p, '\n'), p = p ? p + 1 : NULL) {
         struct disk d = {.reads = 0};
         long long r, sr, rt, w, sw, wt, busy;
-        if (sscanf(p, "%*u %*u %31s %lld %*d %lld %lld %lld %*d %lld %lld %*d %lld", d.name, &r, &sr, &rt, &w, &sw, &wt, &busy) != 8)
+        if (sscanf(p, "%*u %*u %31s %lld %*d %lld %lld %lld %*d %lld %lld %*d %lld", d.name, &r, &sr, &rt, &w, &sw, &wt,
+                   &busy) != 8)
             continue;
-        if (strncmp(d.name, "loop", 4) == 0 || strncmp(d.name, "ram", 3) == 0 || !gw_live_exists(l, "/sys/block/%s", d.name))
+        if (strncmp(d.name, "loop", 4) == 0 || strncmp(d.name, "ram", 3) == 0 ||
+            !gw_live_exists(l, "/sys/block/%s", d.name))
             continue;
-        d.reads = r, d.sectors_read = sr, d.read_ms = rt, d.writes = w, d.sectors_written = sw, d.write_ms = wt, d.busy_ms = busy;
+        d.reads = r, d.sectors_read = sr, d.read_ms = rt, d.writes = w, d.sectors_written = sw, d.write_ms = wt,
+        d.busy_ms = busy;
         c->disk[c->disks++] = d;
     }
 }
@@ -82,7 +89,8 @@ struct gw_live_counters *gw_live_counters_take(struct gw_live *l)
 
 static void add_disk(struct gw_live *l, const struct disk *a, const struct disk *b, double seconds)
 {
-    int64_t ios = b->reads - a->reads + b->writes - a->writes, ms = b->read_ms - a->read_ms + b->write_ms - a->write_ms, v;
+    int64_t ios = b->reads - a->reads + b->writes - a->writes, ms = b->read_ms - a->read_ms + b->write_ms - a->write_ms,
+            v;
     struct gw_env_disk *d = gw_env_add(l->env, GW_REC_DISK);
     if (!d)
         return;

@@ -50,8 +50,8 @@ static void topology(struct gw_live *l, const char *online)
             continue;
         known = 1;
         cores += strtol(text, NULL, 10) == c;
-        if (gw_live_number(l, &v, "/sys/devices/system/cpu/cpu%d/topology/physical_package_id", c) == 0 && v >= 0 && v < 1024 &&
-            !(packages[v / 8] >> (v % 8) & 1)) {
+        if (gw_live_number(l, &v, "/sys/devices/system/cpu/cpu%d/topology/physical_package_id", c) == 0 && v >= 0 &&
+            v < 1024 && !(packages[v / 8] >> (v % 8) & 1)) {
             packages[v / 8] = (unsigned char)(packages[v / 8] | 1u << (v % 8));
             sockets++;
         }
@@ -68,7 +68,8 @@ static void frequency(struct gw_live *l)
     for (int policy = 0; policy < 64; policy++) { /* the policies of one machine are alike; look at the first ones */
         int64_t a, b;
         if (gw_live_number(l, &a, "/sys/devices/system/cpu/cpufreq/policy%d/cpuinfo_max_freq", policy) == 0 &&
-            gw_live_number(l, &b, "/sys/devices/system/cpu/cpufreq/policy%d/scaling_max_freq", policy) == 0 && a > max) {
+            gw_live_number(l, &b, "/sys/devices/system/cpu/cpufreq/policy%d/scaling_max_freq", policy) == 0 &&
+            a > max) {
             max = a;
             limit = b;
         }
@@ -123,7 +124,8 @@ void gw_live_cpu(struct gw_live *l)
 {
     char text[8192];
     models(l);
-    if (gw_live_read(l, text, sizeof text, "/sys/devices/system/cpu/online") > 0 && gw_cpulist_count(text, NULL, 0) > 0) {
+    if (gw_live_read(l, text, sizeof text, "/sys/devices/system/cpu/online") > 0 &&
+        gw_cpulist_count(text, NULL, 0) > 0) {
         gw_env_set_str(l->env, GW_HSTR_CPUS_ONLINE, text, strlen(text));
         gw_env_set(l->env, GW_HOST_CPUS, gw_cpulist_count(text, NULL, 0));
         topology(l, text);
@@ -131,7 +133,8 @@ void gw_live_cpu(struct gw_live *l)
     if (gw_live_read(l, text, sizeof text, "/proc/self/status") > 0) {
         const char *p = gw_live_line(text, "Cpus_allowed_list");
         char list[4096];
-        if (p && snprintf(list, sizeof list, "%.*s", (int)strcspn(p, "\n"), p) < (int)sizeof list && gw_cpulist_count(list, NULL, 0) > 0) {
+        if (p && snprintf(list, sizeof list, "%.*s", (int)strcspn(p, "\n"), p) < (int)sizeof list &&
+            gw_cpulist_count(list, NULL, 0) > 0) {
             gw_env_set_str(l->env, GW_HSTR_CPUS_ALLOWED, list, strlen(list));
             gw_env_set(l->env, GW_HOST_ALLOWED, gw_cpulist_count(list, NULL, 0));
         }
@@ -150,7 +153,8 @@ void gw_live_cpu(struct gw_live *l)
     set_text(l, GW_HSTR_CLOCKSOURCE, "/sys/devices/system/clocksource/clocksource0/current_clocksource");
 }
 
-/* --- cgroups --------------------------------------------------------------------------------------------------------- */
+/* --- cgroups ---------------------------------------------------------------------------------------------------------
+ */
 
 /* The group of a v1 controller ("cpu"), or of v2 (""), from /proc/self/cgroup. 1 when it is there. */
 static int group_of(const char *text, const char *controller, char *out, size_t cap)
@@ -199,13 +203,15 @@ static void limits_v2(struct gw_live *l, char *group)
     gw_env_set(l->env, GW_HOST_CG_MEM_LIMIT, -1);
     do {
         long long quota, period;
-        if (gw_live_read(l, text, sizeof text, "/sys/fs/cgroup%s/cpu.max", group) > 0 && sscanf(text, "%lld %lld", &quota, &period) == 2 && period > 0)
+        if (gw_live_read(l, text, sizeof text, "/sys/fs/cgroup%s/cpu.max", group) > 0 &&
+            sscanf(text, "%lld %lld", &quota, &period) == 2 && period > 0)
             least_limit(l->env, GW_HOST_QUOTA_MCPU, quota * 1000 / period);
         int64_t v, used;
         if (gw_live_number(l, &v, "/sys/fs/cgroup%s/memory.max", group) == 0 && v > 0) {
             int64_t old = gw_env_get(l->env, GW_HOST_CG_MEM_LIMIT);
             least_limit(l->env, GW_HOST_CG_MEM_LIMIT, v);
-            if (gw_env_get(l->env, GW_HOST_CG_MEM_LIMIT) != old && gw_live_number(l, &used, "/sys/fs/cgroup%s/memory.current", group) == 0) {
+            if (gw_env_get(l->env, GW_HOST_CG_MEM_LIMIT) != old &&
+                gw_live_number(l, &used, "/sys/fs/cgroup%s/memory.current", group) == 0) {
                 char stat[8192];
                 gw_env_set(l->env, GW_HOST_CG_MEM_USED, used);
                 if (gw_live_read(l, stat, sizeof stat, "/sys/fs/cgroup%s/memory.stat", group) > 0) {
@@ -216,7 +222,8 @@ static void limits_v2(struct gw_live *l, char *group)
             }
         }
         char events[512];
-        if (!gw_env_has(l->env, GW_HOST_CG_OOM) && gw_live_read(l, events, sizeof events, "/sys/fs/cgroup%s/memory.events", group) > 0) {
+        if (!gw_env_has(l->env, GW_HOST_CG_OOM) &&
+            gw_live_read(l, events, sizeof events, "/sys/fs/cgroup%s/memory.events", group) > 0) {
             int64_t kills = gw_live_number_after(events, "oom_kill ");
             if (kills != GW_ENV_NONE)
                 gw_env_set(l->env, GW_HOST_CG_OOM, kills);
@@ -235,9 +242,11 @@ static void limits_v1(struct gw_live *l, char *cpu, char *memory)
     } while (parent(cpu));
     do {
         /* "no limit" is a number near 2^63 in v1 */
-        if (gw_live_number(l, &v, "/sys/fs/cgroup/memory%s/memory.limit_in_bytes", memory) == 0 && v > 0 && v < (int64_t)1 << 60) {
+        if (gw_live_number(l, &v, "/sys/fs/cgroup/memory%s/memory.limit_in_bytes", memory) == 0 && v > 0 &&
+            v < (int64_t)1 << 60) {
             least_limit(l->env, GW_HOST_CG_MEM_LIMIT, v);
-            if (gw_live_number(l, &v, "/sys/fs/cgroup/memory%s/memory.usage_in_bytes", memory) == 0 && !gw_env_has(l->env, GW_HOST_CG_MEM_USED))
+            if (gw_live_number(l, &v, "/sys/fs/cgroup/memory%s/memory.usage_in_bytes", memory) == 0 &&
+                !gw_env_has(l->env, GW_HOST_CG_MEM_USED))
                 gw_env_set(l->env, GW_HOST_CG_MEM_USED, v);
         }
     } while (parent(memory));
@@ -249,7 +258,8 @@ void gw_live_cgroup(struct gw_live *l)
     if (gw_live_read(l, text, sizeof text, "/proc/self/cgroup") <= 0)
         return;
     if (gw_live_exists(l, "/sys/fs/cgroup/cgroup.controllers") && group_of(text, "", group, sizeof group)) {
-        /* In a container the path is often the host's, and the mount shows the group itself: then it is the root here. */
+        /* In a container the path is often the host's, and the mount shows the group itself: then it is the root here.
+         */
         if (!gw_live_exists(l, "/sys/fs/cgroup%s", group))
             group[0] = '\0';
         limits_v2(l, group);

@@ -80,7 +80,8 @@ void gw_live_memory(struct gw_live *l)
     shm(l);
 }
 
-/* --- loader workers -------------------------------------------------------------------------------------------------- */
+/* --- loader workers --------------------------------------------------------------------------------------------------
+ */
 
 /* Names that PyTorch gives its loader's worker processes (2.3 and later); older ones look like the trainer. */
 static int is_worker(const char *comm)
@@ -125,7 +126,8 @@ void gw_live_processes(struct gw_live *l)
     DIR *d = opendir(gw_live_path(l, path, sizeof path, "/proc"));
     clock_gettime(CLOCK_MONOTONIC, &t0);
     while (d && (e = readdir(d))) {
-        if (!isdigit((unsigned char)e->d_name[0]) || gw_live_read(l, comm, sizeof comm, "/proc/%s/comm", e->d_name) <= 0)
+        if (!isdigit((unsigned char)e->d_name[0]) ||
+            gw_live_read(l, comm, sizeof comm, "/proc/%s/comm", e->d_name) <= 0)
             continue;
         if (is_worker(comm))
             add_worker(l, e->d_name, comm);

@@ -9,13 +9,20 @@
 
 enum { MAX_NICS = 32 };
 
-struct place { char bus[GW_BUS_ID_CAP]; char real[1024]; int64_t node; };
+struct place {
+    char bus[GW_BUS_ID_CAP];
+    char real[1024];
+    int64_t node;
+};
 
 /* "16.0 GT/s PCIe" as a generation: the transfer rates of the PCIe base specifications. */
 static int64_t generation(const char *speed)
 {
-    static const struct { const char *rate; int64_t gen; } rates[] = {{"2.5", 1}, {"5.0", 2}, {"5 ", 2}, {"8.0", 3}, {"8 ", 3},
-        {"16.0", 4}, {"16 ", 4}, {"32.0", 5}, {"32 ", 5}, {"64.0", 6}, {"64 ", 6}};
+    static const struct {
+        const char *rate;
+        int64_t gen;
+    } rates[] = {{"2.5", 1}, {"5.0", 2},  {"5 ", 2},  {"8.0", 3},  {"8 ", 3}, {"16.0", 4},
+                 {"16 ", 4}, {"32.0", 5}, {"32 ", 5}, {"64.0", 6}, {"64 ", 6}};
     for (size_t i = 0; i < sizeof rates / sizeof rates[0]; i++)
         if (strncmp(speed, rates[i].rate, strlen(rates[i].rate)) == 0)
             return rates[i].gen;
@@ -60,7 +67,8 @@ static void gpu_facts(struct gw_live *l, struct gw_gpu *g, struct place *p)
     place_of(l, sys, p);
     if (p->node >= 0 && !gw_gpu_has(g, GW_GPU_NUMA_NODE))
         gw_gpu_set(g, GW_GPU_NUMA_NODE, p->node);
-    if (!g->cpus && gw_live_read(l, text, sizeof text, "%s/local_cpulist", sys) > 0 && gw_cpulist_count(text, NULL, 0) > 0)
+    if (!g->cpus && gw_live_read(l, text, sizeof text, "%s/local_cpulist", sys) > 0 &&
+        gw_cpulist_count(text, NULL, 0) > 0)
         g->cpus = gw_env_dup(l->env, text, strlen(text));
     /* The bridge above the GPU is the other end of its link. In a virtual machine there is often none. */
     snprintf(upstream, sizeof upstream, "%s/..", p->bus);
@@ -104,14 +112,17 @@ static enum gw_link_kind distance(const struct place *a, const struct place *b)
     for (size_t i = 1; i <= last; i++)
         bridges += a->real[i] == '/';
     if (last == 0)
-        return a->node >= 0 && a->node == b->node ? GW_LINK_NODE : a->node >= 0 && b->node >= 0 ? GW_LINK_SYS : GW_LINK_NONE;
+        return a->node >= 0 && a->node == b->node ? GW_LINK_NODE
+               : a->node >= 0 && b->node >= 0     ? GW_LINK_SYS
+                                                  : GW_LINK_NONE;
     if (bridges <= 1)
         return GW_LINK_PHB;
     /* One switch: both hang off a downstream port of the last bridge in common. More below it: several switches. */
     return parts_below(a->real + last) <= 2 && parts_below(b->real + last) <= 2 ? GW_LINK_PIX : GW_LINK_PXB;
 }
 
-static void pairs(struct gw_live *l, const struct place *gpus, const struct place *nics, const char (*names)[64], size_t nic_count)
+static void pairs(struct gw_live *l, const struct place *gpus, const struct place *nics, const char (*names)[64],
+                  size_t nic_count)
 {
     for (size_t i = 0; i < l->env->gpus.len; i++)
         for (size_t k = 0; k < nic_count; k++) {
@@ -163,8 +174,10 @@ static void scan_bus(struct gw_live *l)
     int64_t count = 0;
     for (int i = 0; i < n; i++) {
         const char *bus = list[i]->d_name;
-        if (bus[0] != '.' && gw_live_read(l, vendor, sizeof vendor, "/sys/bus/pci/devices/%s/vendor", bus) > 0 && strcmp(vendor, "0x10de") == 0 &&
-            gw_live_read(l, class, sizeof class, "/sys/bus/pci/devices/%s/class", bus) > 0 && strncmp(class, "0x03", 4) == 0)
+        if (bus[0] != '.' && gw_live_read(l, vendor, sizeof vendor, "/sys/bus/pci/devices/%s/vendor", bus) > 0 &&
+            strcmp(vendor, "0x10de") == 0 &&
+            gw_live_read(l, class, sizeof class, "/sys/bus/pci/devices/%s/class", bus) > 0 &&
+            strncmp(class, "0x03", 4) == 0)
             count++;
         free(list[i]);
     }
@@ -190,7 +203,7 @@ void gw_live_pci(struct gw_live *l)
     }
     struct place *nics = gpus + l->env->gpus.len;
     size_t n = adapters(l, nics, names);
-    pairs(l, gpus, nics, (const char (*)[64])names, n);
+    pairs(l, gpus, nics, (const char(*)[64])names, n);
     free(gpus);
     int groups = scandir(gw_live_path(l, path, sizeof path, "/sys/kernel/iommu_groups"), &list, NULL, NULL);
     for (int i = 0; i < groups; i++)

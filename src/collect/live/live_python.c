@@ -13,7 +13,10 @@
 #include "collect/live/live.h"
 
 enum { MAX_SITES = 8 };
-struct sites { char path[MAX_SITES][PATH_MAX]; int n; };
+struct sites {
+    char path[MAX_SITES][PATH_MAX];
+    int n;
+};
 
 static int folder_exists(const char *path)
 {
@@ -45,7 +48,8 @@ static void add_prefix(struct sites *s, const char *prefix)
         for (int i = n - 1; i >= 0; i--) { /* the newest first */
             if (strncmp(names[i]->d_name, "python3", 7) == 0)
                 for (size_t j = 0; j < 2; j++)
-                    if (snprintf(path, sizeof path, "%s/%s/%s/%s", prefix, libs[k], names[i]->d_name, kinds[j]) < (int)sizeof path)
+                    if (snprintf(path, sizeof path, "%s/%s/%s/%s", prefix, libs[k], names[i]->d_name, kinds[j]) <
+                        (int)sizeof path)
                         add_site(s, path);
             free(names[i]);
         }
@@ -120,7 +124,8 @@ static void find_sites(struct gw_live *l, struct sites *s)
         for (size_t i = 0; i < 2 && !s->n; i++)
             if (getenv(vars[i]))
                 add_prefix(s, getenv(vars[i]));
-        if (!s->n && (find_program("python3", program, sizeof program) || find_program("python", program, sizeof program)))
+        if (!s->n &&
+            (find_program("python3", program, sizeof program) || find_program("python", program, sizeof program)))
             add_interpreter(s, program);
     }
     if (s->n) {
@@ -181,10 +186,22 @@ static void torch_files(struct gw_live *l, const char *site)
 }
 
 /* Packages that matter, by the beginning of the name of their .dist-info folder (PEP 503 names, '_' for '-'). */
-static const struct { const char *begin, *lib; } packages[] = {
-    {"torch-", "torch"}, {"nvidia_cudnn_cu", "cudnn"}, {"nvidia_nccl_cu", "nccl"}, {"nvidia_cublas_cu", "cublas"}, {"nvidia_cublas-", "cublas"},
-    {"nvidia_cuda_runtime_cu", "cuda-runtime"}, {"nvidia_cuda_runtime-", "cuda-runtime"}, {"nvidia_cuda_cupti_cu", "cupti"}, {"nvidia_cuda_cupti-", "cupti"},
-    {"triton-", "triton"}, {"jaxlib-", "jaxlib"}, {"tensorflow-", "tensorflow"}, {"flash_attn-", "flash-attn"}, {"xformers-", "xformers"}};
+static const struct {
+    const char *begin, *lib;
+} packages[] = {{"torch-", "torch"},
+                {"nvidia_cudnn_cu", "cudnn"},
+                {"nvidia_nccl_cu", "nccl"},
+                {"nvidia_cublas_cu", "cublas"},
+                {"nvidia_cublas-", "cublas"},
+                {"nvidia_cuda_runtime_cu", "cuda-runtime"},
+                {"nvidia_cuda_runtime-", "cuda-runtime"},
+                {"nvidia_cuda_cupti_cu", "cupti"},
+                {"nvidia_cuda_cupti-", "cupti"},
+                {"triton-", "triton"},
+                {"jaxlib-", "jaxlib"},
+                {"tensorflow-", "tensorflow"},
+                {"flash_attn-", "flash-attn"},
+                {"xformers-", "xformers"}};
 
 static void package(struct gw_live *l, const char *name)
 {
@@ -210,7 +227,8 @@ static void conda_package(struct gw_live *l, const char *name)
         return;
     if (snprintf(version, sizeof version, "%.*s", (int)strcspn(name + 8, "-"), name + 8) < (int)sizeof version)
         gw_env_add_lib(l->env, "torch", version, name);
-    if ((at = strstr(name, "cuda")) && snprintf(version, sizeof version, "%.*s", (int)strspn(at + 4, "0123456789."), at + 4) < (int)sizeof version)
+    if ((at = strstr(name, "cuda")) &&
+        snprintf(version, sizeof version, "%.*s", (int)strspn(at + 4, "0123456789."), at + 4) < (int)sizeof version)
         gw_env_add_lib(l->env, "torch-cuda", version, name);
 }
 
@@ -268,7 +286,8 @@ static void toolkit(struct gw_live *l)
             return;
         }
     }
-    if (!*l->root && find_program("nvcc", dir, sizeof dir) && realpath(dir, real) && prefix_of(real) && toolkit_version(real, version, sizeof version)) {
+    if (!*l->root && find_program("nvcc", dir, sizeof dir) && realpath(dir, real) && prefix_of(real) &&
+        toolkit_version(real, version, sizeof version)) {
         gw_env_add_lib(l->env, "toolkit", version, real);
         return;
     }

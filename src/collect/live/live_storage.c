@@ -6,7 +6,11 @@
 
 #include "collect/live/live.h"
 
-struct mount { char point[1024], type[64], source[512]; unsigned major, minor; size_t len; };
+struct mount {
+    char point[1024], type[64], source[512];
+    unsigned major, minor;
+    size_t len;
+};
 
 /* Octal escapes of mountinfo ("\040" is a blank) undone, in place. */
 static void unescape(char *s)
@@ -37,7 +41,8 @@ static int find_mount(char *table, const char *path, struct mount *best)
         unescape(m.point);
         unescape(m.source);
         m.len = strcmp(m.point, "/") == 0 ? 0 : strlen(m.point);
-        if (strncmp(path, m.point, m.len) != 0 || (path[m.len] != '/' && path[m.len] != '\0') || (found && m.len < best->len))
+        if (strncmp(path, m.point, m.len) != 0 || (path[m.len] != '/' && path[m.len] != '\0') ||
+            (found && m.len < best->len))
             continue;
         *best = m;
         found = 1;

@@ -35,7 +35,10 @@ static void container(struct gw_live *l)
     else if (gw_live_exists(l, "/singularity") || gw_live_exists(l, "/.singularity.d"))
         kind = "Apptainer";
     else if (gw_live_read(l, text, sizeof text, "/proc/1/cgroup") > 0)
-        kind = strstr(text, "kubepods") ? "Kubernetes" : strstr(text, "docker") ? "Docker" : strstr(text, "lxc") ? "LXC" : NULL;
+        kind = strstr(text, "kubepods") ? "Kubernetes"
+               : strstr(text, "docker") ? "Docker"
+               : strstr(text, "lxc")    ? "LXC"
+                                        : NULL;
     if (kind)
         gw_env_set_str(l->env, GW_HSTR_CONTAINER, kind, strlen(kind));
 }
@@ -45,7 +48,8 @@ static void modules(struct gw_live *l)
 {
     char text[32768];
     if (gw_live_read(l, text, sizeof text, "/proc/driver/nvidia/version") > 0) {
-        for (const char *p = strstr(text, "Module"); p && *p && *p != '\n'; p += strcspn(p, " \n"), p += strspn(p, " ")) {
+        for (const char *p = strstr(text, "Module"); p && *p && *p != '\n';
+             p += strcspn(p, " \n"), p += strspn(p, " ")) {
             size_t digits = strspn(p, "0123456789.");
             if (digits >= 6 && p[3] == '.' && (p[digits] == ' ' || p[digits] == '\n')) {
                 gw_env_set_str(l->env, GW_HSTR_KMOD, p, digits);
@@ -72,12 +76,15 @@ static void battery(struct gw_live *l)
     int discharging = 0, has_battery = 0;
     DIR *d = opendir(gw_live_path(l, path, sizeof path, "/sys/class/power_supply"));
     while (d && (e = readdir(d))) {
-        if (e->d_name[0] == '.' || gw_live_read(l, type, sizeof type, "/sys/class/power_supply/%s/type", e->d_name) <= 0)
+        if (e->d_name[0] == '.' ||
+            gw_live_read(l, type, sizeof type, "/sys/class/power_supply/%s/type", e->d_name) <= 0)
             continue;
         if (strcmp(type, "Mains") == 0 && gw_live_number(l, &v, "/sys/class/power_supply/%s/online", e->d_name) == 0)
             mains = mains == 1 ? 1 : v;
         /* scope "Device" is a mouse or a headset */
-        if (strcmp(type, "Battery") == 0 && !(gw_live_read(l, text, sizeof text, "/sys/class/power_supply/%s/scope", e->d_name) > 0 && strcmp(text, "Device") == 0)) {
+        if (strcmp(type, "Battery") == 0 &&
+            !(gw_live_read(l, text, sizeof text, "/sys/class/power_supply/%s/scope", e->d_name) > 0 &&
+              strcmp(text, "Device") == 0)) {
             has_battery = 1;
             if (gw_live_read(l, text, sizeof text, "/sys/class/power_supply/%s/status", e->d_name) > 0)
                 discharging |= strcmp(text, "Discharging") == 0;

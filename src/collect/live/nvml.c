@@ -37,7 +37,7 @@ static void *open_library(const struct gw_live *l)
 static void load(struct gw_live_nvml *n)
 {
     void *f; /* an object pointer that holds a function: POSIX promises that this works */
-#define X(member, args, newest, older) \
+#define X(member, args, newest, older)         \
     f = gw_live_nvml_symbol(n, newest, older); \
     memcpy(&n->member, &f, sizeof f);
     GW_NVML_FUNCTIONS(X)
@@ -45,7 +45,10 @@ static void load(struct gw_live_nvml *n)
     gw_live_nvml_numbers_load(n);
 }
 
-static void problem(struct gw_live *l, const char *text) { gw_env_set_str(l->env, GW_HSTR_NVML_PROBLEM, text, strlen(text)); }
+static void problem(struct gw_live *l, const char *text)
+{
+    gw_env_set_str(l->env, GW_HSTR_NVML_PROBLEM, text, strlen(text));
+}
 
 static void devices(struct gw_live_nvml *n)
 {
@@ -110,7 +113,8 @@ fail:
     return NULL;
 }
 
-/* --- facts that stay ------------------------------------------------------------------------------------------------- */
+/* --- facts that stay -------------------------------------------------------------------------------------------------
+ */
 
 static void memory(struct gw_live_nvml *n, unsigned i, struct gw_gpu *g)
 {
@@ -198,7 +202,8 @@ static void add_process(struct gw_live_nvml *n, unsigned i, const struct nvml_pr
 static void processes(struct gw_live_nvml *n, unsigned i)
 {
     enum { MAX = 256 };
-    int (*const list[2])(gw_live_nvml_dev, unsigned *, struct nvml_process *) = {n->graphics_processes, n->compute_processes};
+    int (*const list[2])(gw_live_nvml_dev, unsigned *, struct nvml_process *) = {n->graphics_processes,
+                                                                                 n->compute_processes};
     struct nvml_process *p = calloc(MAX, sizeof *p);
     for (int compute = 0; p && compute < 2; compute++) {
         unsigned count = MAX;
@@ -226,7 +231,8 @@ static int links_between(struct gw_live_nvml *n, unsigned i, unsigned k)
         if (n->link_state(n->dev[i], link, &state) != NVML_SUCCESS || !state)
             continue;
         memset(&remote, 0, sizeof remote);
-        if (n->link_remote && n->link_remote(n->dev[i], link, &remote) == NVML_SUCCESS && same_bus(n->l->env, n->position[k], remote.bus_id))
+        if (n->link_remote && n->link_remote(n->dev[i], link, &remote) == NVML_SUCCESS &&
+            same_bus(n->l->env, n->position[k], remote.bus_id))
             direct++;
         else if (n->link_type && n->link_type(n->dev[i], link, &type) == NVML_SUCCESS && type == 2) /* a switch */
             by_switch++;
@@ -253,8 +259,11 @@ static void count_links(struct gw_live_nvml *n, unsigned i, struct gw_gpu *g)
 
 static void pair(struct gw_live_nvml *n, unsigned i, unsigned k)
 {
-    static const struct { int level; enum gw_link_kind kind; } levels[] = {{0, GW_LINK_PIX}, {10, GW_LINK_PIX}, {20, GW_LINK_PXB},
-                                                                           {30, GW_LINK_PHB}, {40, GW_LINK_NODE}, {50, GW_LINK_SYS}};
+    static const struct {
+        int level;
+        enum gw_link_kind kind;
+    } levels[] = {{0, GW_LINK_PIX},  {10, GW_LINK_PIX},  {20, GW_LINK_PXB},
+                  {30, GW_LINK_PHB}, {40, GW_LINK_NODE}, {50, GW_LINK_SYS}};
     int level, there, back, links;
     struct gw_env_pair *p = gw_env_add(n->l->env, GW_REC_PAIR);
     if (!p)
@@ -269,7 +278,8 @@ static void pair(struct gw_live_nvml *n, unsigned i, unsigned k)
         p->link = GW_LINK_NVLINK;
         p->nvlinks = links;
     }
-    if (n->p2p && n->p2p(n->dev[i], n->dev[k], 0 /* read */, &there) == NVML_SUCCESS && n->p2p(n->dev[k], n->dev[i], 0, &back) == NVML_SUCCESS)
+    if (n->p2p && n->p2p(n->dev[i], n->dev[k], 0 /* read */, &there) == NVML_SUCCESS &&
+        n->p2p(n->dev[k], n->dev[i], 0, &back) == NVML_SUCCESS)
         p->p2p = there > back ? there : back;
 }
 
@@ -279,7 +289,8 @@ void gw_live_nvml_facts(struct gw_live_nvml *n)
     if (!n || n->count_devices(&count) != NVML_SUCCESS)
         return;
     if (count > GW_ENV_MAX_GPUS) {
-        gw_env_note(n->l->env, "NVML", "%u GPUs are more than gpuwhy handles; the first %d were looked at", count, GW_ENV_MAX_GPUS);
+        gw_env_note(n->l->env, "NVML", "%u GPUs are more than gpuwhy handles; the first %d were looked at", count,
+                    GW_ENV_MAX_GPUS);
         count = GW_ENV_MAX_GPUS;
     }
     n->count = count;
@@ -309,12 +320,19 @@ void gw_live_nvml_facts(struct gw_live_nvml *n)
                 pair(n, i, k);
 }
 
-/* --- facts that change ----------------------------------------------------------------------------------------------- */
+/* --- facts that change -----------------------------------------------------------------------------------------------
+ */
 
 /* Fields, by the numbers of nvml.h; the counters are in ns there. */
-static const struct { unsigned id; enum gw_gpu_metric metric; int64_t divide; } fields[] = {
-    {82, GW_GPU_TEMP_MEM, 1}, {74, GW_GPU_US_SW_POWER, 1000}, {269, GW_GPU_US_SW_THERMAL, 1000}, {270, GW_GPU_US_HW_THERMAL, 1000},
-    {271, GW_GPU_US_HW_BRAKE, 1000}};
+static const struct {
+    unsigned id;
+    enum gw_gpu_metric metric;
+    int64_t divide;
+} fields[] = {{82, GW_GPU_TEMP_MEM, 1},
+              {74, GW_GPU_US_SW_POWER, 1000},
+              {269, GW_GPU_US_SW_THERMAL, 1000},
+              {270, GW_GPU_US_HW_THERMAL, 1000},
+              {271, GW_GPU_US_HW_BRAKE, 1000}};
 enum { FIELDS = sizeof fields / sizeof fields[0] };
 
 static int64_t field_value(const struct nvml_field *f)

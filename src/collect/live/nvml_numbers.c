@@ -4,11 +4,17 @@
 #include "collect/live/nvml.h"
 
 enum kind {
-    U32,     /* f(dev, unsigned *) */
-    U32_OF,  /* f(dev, int what, unsigned *) */
+    U32,    /* f(dev, unsigned *) */
+    U32_OF, /* f(dev, int what, unsigned *) */
 };
 
-static const struct { enum gw_gpu_metric metric; enum kind kind; int what; int64_t scale; const char *newest, *older; } numbers[] = {
+static const struct {
+    enum gw_gpu_metric metric;
+    enum kind kind;
+    int what;
+    int64_t scale;
+    const char *newest, *older;
+} numbers[] = {
     {GW_GPU_POWER, U32, 0, 1, "nvmlDeviceGetPowerUsage", NULL},
     {GW_GPU_TEMP, U32_OF, 0, 1, "nvmlDeviceGetTemperature", NULL},
     {GW_GPU_SM_CLOCK, U32_OF, NVML_CLOCK_SM, 1, "nvmlDeviceGetClockInfo", NULL},
@@ -47,7 +53,11 @@ void gw_live_nvml_numbers_load(struct gw_live_nvml *n)
 }
 
 /* dlsym() gives an object pointer; POSIX promises that it holds a function. */
-union call { void *object; int (*u32)(gw_live_nvml_dev, unsigned *); int (*u32_of)(gw_live_nvml_dev, int, unsigned *); };
+union call {
+    void *object;
+    int (*u32)(gw_live_nvml_dev, unsigned *);
+    int (*u32_of)(gw_live_nvml_dev, int, unsigned *);
+};
 
 void gw_live_nvml_numbers_read(struct gw_live_nvml *n, unsigned i, struct gw_gpu *g, int dynamic)
 {

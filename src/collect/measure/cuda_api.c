@@ -12,32 +12,34 @@ typedef void *handle;              /* contexts, streams, events, modules, functi
 typedef unsigned long long devptr; /* CUdeviceptr */
 
 /* Driver API (cuda.h), part of its stable binary interface: member, prototype, symbol. */
-#define CUDA_FUNCTIONS(X) \
-    X(init, (unsigned), "cuInit") \
-    X(error_name, (int, const char **), "cuGetErrorName") \
-    X(count, (int *), "cuDeviceGetCount") \
-    X(device, (int *, int), "cuDeviceGet") \
-    X(bus, (char *, int, int), "cuDeviceGetPCIBusId") \
-    X(retain, (handle *, int), "cuDevicePrimaryCtxRetain") \
-    X(current, (handle), "cuCtxSetCurrent") \
-    X(sync, (void), "cuCtxSynchronize") \
-    X(memory, (size_t *, size_t *), "cuMemGetInfo_v2") \
-    X(alloc, (devptr *, size_t), "cuMemAlloc_v2") \
-    X(free_device, (devptr), "cuMemFree_v2") \
-    X(alloc_host, (void **, size_t, unsigned), "cuMemHostAlloc") \
-    X(free_host, (void *), "cuMemFreeHost") \
-    X(stream, (handle *, unsigned), "cuStreamCreate") \
-    X(stream_sync, (handle), "cuStreamSynchronize") \
-    X(event, (handle *, unsigned), "cuEventCreate") \
-    X(record, (handle, handle), "cuEventRecord") \
-    X(elapsed, (float *, handle, handle), "cuEventElapsedTime") \
-    X(h2d, (devptr, const void *, size_t, handle), "cuMemcpyHtoDAsync_v2") \
-    X(d2h, (void *, devptr, size_t, handle), "cuMemcpyDtoHAsync_v2") \
-    X(d2d, (devptr, devptr, size_t, handle), "cuMemcpyDtoDAsync_v2") \
-    X(set, (devptr, unsigned char, size_t, handle), "cuMemsetD8Async") \
-    X(load, (handle *, const void *), "cuModuleLoadData") \
-    X(function, (handle *, handle, const char *), "cuModuleGetFunction") \
-    X(launch, (handle, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, handle, void **, void **), "cuLaunchKernel")
+#define CUDA_FUNCTIONS(X)                                                                                       \
+    X(init, (unsigned), "cuInit")                                                                               \
+    X(error_name, (int, const char **), "cuGetErrorName")                                                       \
+    X(count, (int *), "cuDeviceGetCount")                                                                       \
+    X(device, (int *, int), "cuDeviceGet")                                                                      \
+    X(bus, (char *, int, int), "cuDeviceGetPCIBusId")                                                           \
+    X(retain, (handle *, int), "cuDevicePrimaryCtxRetain")                                                      \
+    X(current, (handle), "cuCtxSetCurrent")                                                                     \
+    X(sync, (void), "cuCtxSynchronize")                                                                         \
+    X(memory, (size_t *, size_t *), "cuMemGetInfo_v2")                                                          \
+    X(alloc, (devptr *, size_t), "cuMemAlloc_v2")                                                               \
+    X(free_device, (devptr), "cuMemFree_v2")                                                                    \
+    X(alloc_host, (void **, size_t, unsigned), "cuMemHostAlloc")                                                \
+    X(free_host, (void *), "cuMemFreeHost")                                                                     \
+    X(stream, (handle *, unsigned), "cuStreamCreate")                                                           \
+    X(stream_sync, (handle), "cuStreamSynchronize")                                                             \
+    X(event, (handle *, unsigned), "cuEventCreate")                                                             \
+    X(record, (handle, handle), "cuEventRecord")                                                                \
+    X(elapsed, (float *, handle, handle), "cuEventElapsedTime")                                                 \
+    X(h2d, (devptr, const void *, size_t, handle), "cuMemcpyHtoDAsync_v2")                                      \
+    X(d2h, (void *, devptr, size_t, handle), "cuMemcpyDtoHAsync_v2")                                            \
+    X(d2d, (devptr, devptr, size_t, handle), "cuMemcpyDtoDAsync_v2")                                            \
+    X(set, (devptr, unsigned char, size_t, handle), "cuMemsetD8Async")                                          \
+    X(load, (handle *, const void *), "cuModuleLoadData")                                                       \
+    X(function, (handle *, handle, const char *), "cuModuleGetFunction")                                        \
+    X(launch,                                                                                                   \
+      (handle, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, handle, void **, void **), \
+      "cuLaunchKernel")
 
 enum { MAX_DEVICES = 16 };
 #define COPY_BYTES ((size_t)256 << 20)
@@ -57,13 +59,14 @@ struct gw_cuda {
     void *lib;
     int n;
     struct device dev[MAX_DEVICES];
-#define X(member, args, symbol) int (*member) args;
+#define X(member, args, symbol) int(*member) args;
     CUDA_FUNCTIONS(X)
 #undef X
 };
 
 /* A kernel that does nothing. PTX 6.0 for 5.0 and later: every driver since CUDA 9 compiles it. */
-static const char empty_kernel[] = ".version 6.0\n.target sm_50\n.address_size 64\n.visible .entry empty()\n{\n ret;\n}\n";
+static const char empty_kernel[] =
+    ".version 6.0\n.target sm_50\n.address_size 64\n.visible .entry empty()\n{\n ret;\n}\n";
 
 static double now(void)
 {
@@ -93,12 +96,12 @@ struct gw_cuda *gw_cuda_open(const char *library, char *why, size_t cap)
         snprintf(why, cap, "libcuda.so.1 is not here");
         goto fail;
     }
-#define X(member, args, symbol) \
-    f = dlsym(c->lib, symbol); \
-    if (!f) { \
+#define X(member, args, symbol)                               \
+    f = dlsym(c->lib, symbol);                                \
+    if (!f) {                                                 \
         snprintf(why, cap, "libcuda.so.1 has no %s", symbol); \
-        goto fail; \
-    } \
+        goto fail;                                            \
+    }                                                         \
     memcpy(&c->member, &f, sizeof f);
     CUDA_FUNCTIONS(X)
 #undef X
@@ -129,13 +132,14 @@ static int open_device(struct gw_cuda *c, int i)
     int rc;
     if (d->stream)
         return c->current(d->context);
-    if ((rc = c->device(&d->ordinal, i)) || (rc = c->bus(d->bus, sizeof d->bus, d->ordinal)) || (rc = c->retain(&d->context, d->ordinal)) ||
-        (rc = c->current(d->context)))
+    if ((rc = c->device(&d->ordinal, i)) || (rc = c->bus(d->bus, sizeof d->bus, d->ordinal)) ||
+        (rc = c->retain(&d->context, d->ordinal)) || (rc = c->current(d->context)))
         return rc;
     return c->stream(&d->stream, 1 /* non-blocking */);
 }
 
-/* Buffers of device i, unless it has them; `bytes` each, or what can be had. The device is current. 0 or CUDA's error. */
+/* Buffers of device i, unless it has them; `bytes` each, or what can be had. The device is current. 0 or CUDA's error.
+ */
 static int open_buffers(struct gw_cuda *c, int i, size_t bytes, int second)
 {
     struct device *d = &c->dev[i];
@@ -149,7 +153,8 @@ static int open_buffers(struct gw_cuda *c, int i, size_t bytes, int second)
     while (bytes > free_bytes / (second ? 8 : 4) && bytes > (size_t)1 << 20)
         bytes /= 2;
     d->bytes = bytes;
-    if ((rc = c->alloc(&d->memory, bytes)) || (second && (rc = c->alloc(&d->second, bytes))) || (rc = c->alloc_host(&d->pinned, bytes, 0)))
+    if ((rc = c->alloc(&d->memory, bytes)) || (second && (rc = c->alloc(&d->second, bytes))) ||
+        (rc = c->alloc_host(&d->pinned, bytes, 0)))
         return rc;
     memset(d->pinned, 1, bytes);
     return 0;
@@ -174,7 +179,8 @@ int gw_cuda_copy_round(struct gw_cuda *c)
 {
     int rc;
     for (int i = 0; i < c->n; i++)
-        if ((rc = open_device(c, i)) || (rc = open_buffers(c, i, LOAD_BYTES, 0)) || (rc = c->h2d(c->dev[i].memory, c->dev[i].pinned, c->dev[i].bytes, c->dev[i].stream)) ||
+        if ((rc = open_device(c, i)) || (rc = open_buffers(c, i, LOAD_BYTES, 0)) ||
+            (rc = c->h2d(c->dev[i].memory, c->dev[i].pinned, c->dev[i].bytes, c->dev[i].stream)) ||
             (rc = c->d2h(c->dev[i].pinned, c->dev[i].memory, c->dev[i].bytes, c->dev[i].stream)))
             return -rc;
     for (int i = 0; i < c->n; i++)
@@ -191,7 +197,8 @@ static int by_value(const void *a, const void *b)
 
 enum way { H2D, D2H, D2D };
 
-/* Median seconds of a copy, by events on the stream (pinned) or by the host's clock (pageable: the call blocks). -1 on error. */
+/* Median seconds of a copy, by events on the stream (pinned) or by the host's clock (pageable: the call blocks). -1 on
+ * error. */
 static double copy_seconds(struct gw_cuda *c, struct device *d, enum way way, void *host, int pageable)
 {
     enum { ROUNDS = 9 };
@@ -204,8 +211,9 @@ static double copy_seconds(struct gw_cuda *c, struct device *d, enum way way, vo
         double t0 = now();
         if (c->record(a, d->stream))
             return -1;
-        int rc = way == H2D ? c->h2d(d->memory, host, d->bytes, d->stream) : way == D2H ? c->d2h(host, d->memory, d->bytes, d->stream)
-                                                                                  : c->d2d(d->second, d->memory, d->bytes, d->stream);
+        int rc = way == H2D   ? c->h2d(d->memory, host, d->bytes, d->stream)
+                 : way == D2H ? c->d2h(host, d->memory, d->bytes, d->stream)
+                              : c->d2d(d->second, d->memory, d->bytes, d->stream);
         if (rc || c->record(b, d->stream) || c->stream_sync(d->stream) || c->elapsed(&ms, a, b))
             return -1;
         if (r >= 0)
@@ -226,7 +234,8 @@ static int launch_seconds(struct gw_cuda *c, struct device *d, double *one, doub
     for (int r = -1; r < BURSTS; r++) {
         double t0 = now();
         for (int i = 0; i < BURST; i++)
-            if (kernel ? c->launch(empty, 1, 1, 1, 1, 1, 1, 0, d->stream, NULL, NULL) : c->set(d->memory, 0, 1, d->stream))
+            if (kernel ? c->launch(empty, 1, 1, 1, 1, 1, 1, 0, d->stream, NULL, NULL)
+                       : c->set(d->memory, 0, 1, d->stream))
                 return -1;
         if (r >= 0)
             burst[r] = (now() - t0) / BURST;
@@ -235,7 +244,9 @@ static int launch_seconds(struct gw_cuda *c, struct device *d, double *one, doub
     }
     for (int i = 0; i < TRIPS; i++) {
         double t0 = now();
-        if ((kernel ? c->launch(empty, 1, 1, 1, 1, 1, 1, 0, d->stream, NULL, NULL) : c->set(d->memory, 0, 1, d->stream)) || c->stream_sync(d->stream))
+        if ((kernel ? c->launch(empty, 1, 1, 1, 1, 1, 1, 0, d->stream, NULL, NULL)
+                    : c->set(d->memory, 0, 1, d->stream)) ||
+            c->stream_sync(d->stream))
             return -1;
         wait[i] = now() - t0;
     }
@@ -246,7 +257,8 @@ static int launch_seconds(struct gw_cuda *c, struct device *d, double *one, doub
     return 0;
 }
 
-void gw_cuda_measure(struct gw_cuda *c, int i, void (*say)(void *, const char *, const char *, double, const char *, const char *), void *user)
+void gw_cuda_measure(struct gw_cuda *c, int i,
+                     void (*say)(void *, const char *, const char *, double, const char *, const char *), void *user)
 {
     struct device *d = &c->dev[i];
     char how[128];

@@ -33,7 +33,8 @@ void gw_measure_disk(struct gw_env *env, const char *path);
 
 void gw_measure_add(struct gw_env *env, const char *id, int64_t gpu, double value, const char *unit, const char *how);
 
-/* --- the child's side ------------------------------------------------------------------------------------------------- */
+/* --- the child's side
+ * ------------------------------------------------------------------------------------------------- */
 
 struct gw_cuda; /* cuda_api.c: libcuda's functions and the open devices */
 struct gw_cuda *gw_cuda_open(const char *library, char *why, size_t cap); /* NULL with the reason in `why` */
@@ -41,6 +42,9 @@ int gw_cuda_count(const struct gw_cuda *c);
 /* One round of copies there and back on every device; negative on an error of CUDA. */
 int gw_cuda_copy_round(struct gw_cuda *c);
 /* Measures device `i`; each result is one call of `say`. */
-void gw_cuda_measure(struct gw_cuda *c, int i, void (*say)(void *user, const char *bus, const char *id, double value, const char *unit, const char *how), void *user);
+void gw_cuda_measure(struct gw_cuda *c, int i,
+                     void (*say)(void *user, const char *bus, const char *id, double value, const char *unit,
+                                 const char *how),
+                     void *user);
 
 #endif

@@ -27,7 +27,8 @@ static double now(void)
 
 void gw_measure_add(struct gw_env *env, const char *id, int64_t gpu, double value, const char *unit, const char *how)
 {
-    const char *i = gw_env_dup(env, id, strlen(id)), *u = gw_env_dup(env, unit, strlen(unit)), *h = gw_env_dup(env, how, strlen(how));
+    const char *i = gw_env_dup(env, id, strlen(id)), *u = gw_env_dup(env, unit, strlen(unit)),
+               *h = gw_env_dup(env, how, strlen(how));
     struct gw_env_measure *m = gw_env_add(env, GW_REC_MEASURE);
     if (!m)
         return;
@@ -67,11 +68,12 @@ void gw_measure_memory(struct gw_env *env)
                    "memcpy of 128 MiB with one thread, median of 9, read and written bytes");
 }
 
-/* --- disk ------------------------------------------------------------------------------------------------------------- */
+/* --- disk
+ * ------------------------------------------------------------------------------------------------------------- */
 
 struct reader {
-    char *buf;      /* CHUNK bytes, aligned for O_DIRECT */
-    int direct;     /* 1 while no file refused O_DIRECT */
+    char *buf;  /* CHUNK bytes, aligned for O_DIRECT */
+    int direct; /* 1 while no file refused O_DIRECT */
     int files;
     size_t bytes;
     double seconds, until;

@@ -372,6 +372,11 @@ out:
 
 /* ---- running ---- */
 
+static int changes(const struct gw_whatif *w, unsigned label)
+{
+    return (w->remove & (1u << label)) || w->label_scale[label] > 0;
+}
+
 static double scaled(const struct gw_whatif *w, const struct gw_think *k, uint32_t ctx)
 {
     double ns = (double)k->ns;
@@ -396,18 +401,28 @@ int64_t gw_replay_run(const struct gw_replay *r, const struct gw_whatif *w)
     double *end = malloc((r->nops + 1) * sizeof *end);
     if (!end)
         return -1;
-    double host_start = 0, host_end = 0, first = 0, last = 0, latest = 0;
+    /* from the first call on: absolute times may be 1e18 ns and more, where a double is 256 ns coarse */
+    double host_start = 0, host_end = 0, first = 0, last = 0, latest = -INFINITY;
     for (size_t i = 0; i < r->nitems; i++) {
         const struct gw_item *it = r->item + i;
         double start;
         if (i == 0) {
-            start = (double)it->start;
+            start = 0;
         } else if (it->overlaps) {
             start = host_start + (double)(it->start - r->item[i - 1].start) * w->host_scale;
         } else {
             start = host_end;
+            double left = 0; /* recorded time from the end of piece k to the call */
             for (uint32_t k = 0; k < it->thinks; k++)
-                start += scaled(w, r->think + it->think + k, it->ctx);
+                left += (double)r->think[it->think + k].ns;
+            for (uint32_t k = 0; k < it->thinks; k++) {
+                const struct gw_think *t = r->think + it->think + k;
+                left -= (double)t->ns;
+                if (t->label == GW_CAUSE_DATA_WAIT && !changes(w, GW_CAUSE_DATA_WAIT))
+                    start = fmax(start, (double)it->start - left); /* the workers deliver when they do, however fast we are */
+                else
+                    start += scaled(w, t, it->ctx);
+            }
         }
         double own = (double)it->own * w->host_scale * (it->ctx & w->ctx ? w->ctx_host_scale : 1.0);
         for (uint32_t k = 0; k < it->ops; k++) {
@@ -415,7 +430,7 @@ int64_t gw_replay_run(const struct gw_replay *r, const struct gw_whatif *w)
             size_t j = it->op + k;
             double f = w->op_scale ? (double)w->op_scale[j] : 1.0;
             double gap = f < 1 && o->gap > 0 ? (double)o->gap * f : (double)o->gap; /* fused away: so is its gap */
-            double at = o->lat > INT64_MIN / 8 ? start + (double)o->lat : 0;
+            double at = o->lat > INT64_MIN / 8 ? start + (double)o->lat : -INFINITY;
             if (o->pred != GW_NONE && end[o->pred] + gap > at)
                 at = end[o->pred] + gap;
             if (o->dep != GW_NONE && end[o->dep] + (double)o->dep_gap > at)

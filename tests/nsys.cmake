@@ -1,6 +1,7 @@
-# Tests of the Nsight Systems and Nsight Compute importers.
+# Tests of the importers of Nsight Systems, Nsight Compute and XLA output.
 gw_unit_test(ncu SOURCES test_ncu.c LIBS gw_import)
-set(formats ncu)
+gw_unit_test(xla SOURCES test_xla.c LIBS gw_import)
+set(formats ncu xla)
 
 if(GW_FOUND_SQLITE)
   list(APPEND formats nsys)

@@ -9,6 +9,7 @@
 #ifdef GW_WITH_NSYS
 #include "import/ncu.h"
 #include "import/nsys_importer.h"
+#include "import/xla.h"
 #endif
 #ifdef GW_WITH_RECORD
 #include "import/record_importer.h"
@@ -19,6 +20,7 @@ const struct gw_importer *const gw_importers[] = {
 #ifdef GW_WITH_NSYS
     &gw_importer_nsys,
     &gw_importer_ncu,
+    &gw_importer_xla,
 #endif
 #ifdef GW_WITH_RECORD
     &gw_importer_record,

@@ -180,7 +180,7 @@ def autotune(fixed):
         opt = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
         y = torch.randint(1000, (32,), device="cuda")
         while True:
-            height, width = 8 * SIZES.randrange(20, 50), 8 * SIZES.randrange(20, 50)
+            height, width = dim(8 * SIZES.randrange(20, 50)), dim(8 * SIZES.randrange(20, 50))
             image_step(model, opt, torch.randn(32, 3, height, width, device="cuda"), y)
             yield 32
     finally:

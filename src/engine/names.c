@@ -127,6 +127,7 @@ static const struct gw_kernel_row kernel_rows[] = {
     {"computeoffsets", GW_K_OTHER}, {"computeboffsets", GW_K_OTHER}, {"computewgrad", GW_K_OTHER},
     {"scudnn", GW_K_CONV_FP32}, {"implicit_convolve_sgemm", GW_K_CONV_FP32},
     {"dgrad_engine<float", GW_K_CONV_FP32}, {"wgrad_alg0_engine<float", GW_K_CONV_FP32},
+    {"fft2d_r2c", GW_K_CONV_FP32}, {"fft2d_c2r", GW_K_CONV_FP32}, {"fft1d_", GW_K_CONV_FP32},
     {"winograd", GW_K_CONV}, {"fprop", GW_K_CONV}, {"dgrad", GW_K_CONV}, {"wgrad", GW_K_CONV}, {"conv", GW_K_CONV},
     {"igemm_", GW_K_CONV}, {"miopen", GW_K_CONV},
     {"sgemm", GW_K_GEMM_FP32}, {"gemm", GW_K_GEMM}, {"nvjet", GW_K_GEMM}, {"cijk_", GW_K_GEMM},
@@ -144,7 +145,7 @@ static const struct gw_kernel_row kernel_rows[] = {
 static const char *const tensor_words[] = {"tensorop", "s1688", "s16816", "s161616", "s884", "h884", "h1688", "h16816",
                                            "i8816", "i16832", "hmma", "imma", "wgmma", "tf32", "bf16", "f16f16",
                                            "fp16", "e4m3", "e5m2", "nvjet", "umma", "_mi16x16", "_mi32x32", "mfma"};
-static const char *const fp32_words[] = {"ffma", "simt_sgemm", "_f32f32_f32f32_f32_"};
+static const char *const fp32_words[] = {"ffma", "simt_sgemm", "_f32f32_f32f32_f32_", "winograd_nonfused", "winogradtileskernel<0, float"};
 
 static int any_of(const char *s, const char *const *words, size_t n)
 {

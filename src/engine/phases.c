@@ -15,6 +15,7 @@
 struct gw_shape { /* what one step looks like */
     int64_t dur, to_host;
     int64_t cause[GW_CAUSE_COUNT];
+    int64_t cpu_ops; /* of the host code: inside operators that compute on the CPU */
 };
 
 static int cmp_i64(const void *a, const void *b)
@@ -51,6 +52,14 @@ static void shapes(const struct gw_analysis *an, const struct gw_dev *d, struct 
             s[k].to_host += (int64_t)e->arg0;
     }
     k = 0;
+    for (size_t i = 0; i < d->nruns; i++) {
+        const struct gw_run *r = d->runs + i;
+        while (k + 1 < n && r->start >= b[k + 1])
+            k++;
+        if (r->label == GW_CAUSE_USER_CODE && r->leaf != GW_NONE && gw_ev(an, r->leaf)->kind == GW_KIND_OP && r->start >= b[k])
+            s[k].cpu_ops += r->end - r->start;
+    }
+    k = 0;
     for (size_t g = 0; g < d->ngaps; g++) {
         while (k + 1 < n && d->gaps[g].start >= b[k + 1])
             k++;
@@ -75,7 +84,8 @@ static unsigned activity(const struct gw_shape *s, int64_t median, int64_t usual
     int64_t own = s->cause[GW_CAUSE_USER_CODE] + s->cause[GW_CAUSE_BLOCKING_COPY] + s->cause[GW_CAUSE_HOST_SYNC] +
                   s->cause[GW_CAUSE_CHECKPOINT];
     if (s->to_host >= GW_CHECKPOINT_BYTES && s->to_host > 10 * usual_to_host && own > half)
-        return GW_CAUSE_CHECKPOINT;
+        /* a checkpoint pickles and writes, which is no operator; statistics of the weights compute on the CPU */
+        return s->cpu_ops * 2 > s->cause[GW_CAUSE_USER_CODE] && s->cpu_ops > excess / 10 ? GW_CAUSE_EVALUATION : GW_CAUSE_CHECKPOINT;
     if (waits > excess / 5 && waits + s->cause[GW_CAUSE_USER_CODE] > half && s->cause[GW_CAUSE_USER_CODE] > excess / 20)
         return GW_CAUSE_RESPAWN;
     if (s->cause[GW_CAUSE_USER_CODE] > half)
@@ -86,7 +96,8 @@ static unsigned activity(const struct gw_shape *s, int64_t median, int64_t usual
 static int belongs(unsigned cause, unsigned phase)
 {
     return cause == GW_CAUSE_USER_CODE || (phase == GW_CAUSE_RESPAWN && cause == GW_CAUSE_DATA_WAIT) ||
-           (phase == GW_CAUSE_CHECKPOINT && (cause == GW_CAUSE_BLOCKING_COPY || cause == GW_CAUSE_HOST_SYNC)) ||
+           ((phase == GW_CAUSE_CHECKPOINT || phase == GW_CAUSE_EVALUATION) &&
+            (cause == GW_CAUSE_BLOCKING_COPY || cause == GW_CAUSE_HOST_SYNC)) ||
            cause == phase;
 }
 

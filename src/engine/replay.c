@@ -374,7 +374,7 @@ out:
 
 static int changes(const struct gw_whatif *w, unsigned label)
 {
-    return (w->remove & (1u << label)) || w->label_scale[label] > 0;
+    return label < GW_CAUSE_COUNT && ((w->remove & (1u << label)) || w->label_scale[label] > 0);
 }
 
 static double scaled(const struct gw_whatif *w, const struct gw_think *k, uint32_t ctx)
@@ -402,7 +402,7 @@ int64_t gw_replay_run(const struct gw_replay *r, const struct gw_whatif *w)
     if (!end)
         return -1;
     /* from the first call on: absolute times may be 1e18 ns and more, where a double is 256 ns coarse */
-    double host_start = 0, host_end = 0, first = 0, last = 0, latest = -INFINITY;
+    double host_start = 0, host_end = 0, first = 0, last = 0, latest = -INFINITY, shift = 0;
     for (size_t i = 0; i < r->nitems; i++) {
         const struct gw_item *it = r->item + i;
         double start;
@@ -418,10 +418,14 @@ int64_t gw_replay_run(const struct gw_replay *r, const struct gw_whatif *w)
             for (uint32_t k = 0; k < it->thinks; k++) {
                 const struct gw_think *t = r->think + it->think + k;
                 left -= (double)t->ns;
-                if (t->label == GW_CAUSE_DATA_WAIT && !changes(w, GW_CAUSE_DATA_WAIT))
-                    start = fmax(start, (double)it->start - left); /* the workers deliver when they do, however fast we are */
-                else
-                    start += scaled(w, t, it->ctx);
+                if (t->label == GW_CAUSE_DATA_WAIT && !changes(w, GW_CAUSE_DATA_WAIT)) {
+                    /* the workers deliver when they do, however fast dispatch is */
+                    start = fmax(start, (double)(it->start - r->item[0].start) - left - shift);
+                } else {
+                    double ns = scaled(w, t, it->ctx);
+                    shift += changes(w, t->label) ? (double)t->ns - ns : 0; /* but a pause that is gone is gone for them too */
+                    start += ns;
+                }
             }
         }
         double own = (double)it->own * w->host_scale * (it->ctx & w->ctx ? w->ctx_host_scale : 1.0);

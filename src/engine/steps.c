@@ -209,6 +209,28 @@ static int64_t last_end(const struct gw_analysis *an, const struct gw_dev *dev, 
     return end;
 }
 
+/* The stream with most kernel time. */
+static uint32_t main_stream(const struct gw_analysis *an, const struct gw_dev *dev)
+{
+    const struct gw_lane *lane = an->t->lanes.data;
+    uint32_t best = GW_NONE;
+    int64_t most = -1;
+    for (uint32_t l = 0; l < an->t->lanes.len; l++) {
+        if (lane[l].type != GW_LANE_GPU || lane[l].device != dev->info->id)
+            continue;
+        int64_t ns = 0;
+        for (size_t i = 0; i < lane[l].count; i++) {
+            const struct gw_event *e = gw_ev(an, lane[l].order[i]);
+            ns += e->kind == GW_KIND_KERNEL || e->kind == GW_KIND_GRAPH ? e->end - e->start : 0;
+        }
+        if (ns > most) {
+            most = ns;
+            best = l;
+        }
+    }
+    return best;
+}
+
 /* GPU-side boundaries of host-side marks: the start of the first operation launched at or after each mark. */
 static int bounds_from_marks(struct gw_analysis *an, struct gw_dev *dev, struct gw_found *f)
 {
@@ -216,13 +238,15 @@ static int bounds_from_marks(struct gw_analysis *an, struct gw_dev *dev, struct 
     size_t n = f->at.len;
     struct gw_mark *at = f->at.data;
     qsort(at, n, sizeof *at, cmp_mark);
+    uint32_t main = main_stream(an, dev); /* a batch prefetched on a stream of its own begins no step */
     int64_t *first = gw_arena_calloc(an->arena, n, sizeof *first);
+    int64_t *other = gw_arena_calloc(an->arena, n, sizeof *other);
     int64_t *bound = gw_arena_calloc(an->arena, n + 1, sizeof *bound);
     int64_t *host = gw_arena_calloc(an->arena, n + 1, sizeof *host);
-    if (!first || !bound || !host)
+    if (!first || !other || !bound || !host)
         return GW_ENOMEM;
     for (size_t i = 0; i < n; i++)
-        first[i] = INT64_MAX;
+        first[i] = other[i] = INT64_MAX;
     for (size_t i = 0; i < dev->nops; i++) {
         const struct gw_event *e = gw_ev(an, dev->ops[i]);
         int64_t when = e->link == GW_NONE ? INT64_MIN : gw_ev(an, e->link)->start;
@@ -236,9 +260,11 @@ static int bounds_from_marks(struct gw_analysis *an, struct gw_dev *dev, struct 
             else
                 hi = mid;
         }
-        if (e->start < first[lo])
-            first[lo] = e->start;
+        int64_t *slot = (e->lane == main ? first : other) + lo;
+        *slot = e->start < *slot ? e->start : *slot;
     }
+    for (size_t i = 0; i < n; i++) /* a step without work on the main stream begins with any work */
+        first[i] = first[i] == INT64_MAX ? other[i] : first[i];
     /* the longest stretch of steps with GPU work; empty ones (recorded on the host only) are left out */
     size_t from = 0, len = 0, run = 0, empty = 0;
     for (size_t i = 0; i < n; i++) {

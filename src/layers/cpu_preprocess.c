@@ -64,12 +64,65 @@ static struct gw_user_code user_code(const struct gw_diag *d)
     return u;
 }
 
+/* CPython hands its lock over every sys.getswitchinterval() = 5 ms when another thread wants it; on a kernel with a 4 ms
+ * tick the waits come out as 4 ms. A launching thread that stalls for just that long, at ever other places, waits for the
+ * lock. */
+#define GW_SWITCH_MIN_NS 3500000
+#define GW_SWITCH_MAX_NS 6000000
+
+int gw_find_gil_stalls(struct gw_diag *d)
+{
+    int64_t stalls = 0, like = 0, lost = 0;
+    uint32_t seen[16];
+    size_t places = 0;
+    if (!d->dev->nruns)
+        return GW_NO_DATA;
+    struct gw_places *p = gw_places_new(d);
+    for (size_t i = 0; i < d->dev->nruns; i++) {
+        const struct gw_run *r = d->dev->runs + i;
+        int64_t ns = r->end - r->start;
+        if ((r->label != GW_CAUSE_USER_CODE && r->label != GW_CAUSE_SLOW_OP) || ns < 1000000 || r->start < d->an->w0 ||
+            r->start >= d->an->w1)
+            continue;
+        stalls++;
+        if (ns < GW_SWITCH_MIN_NS || ns > GW_SWITCH_MAX_NS)
+            continue;
+        like++;
+        lost += ns;
+        uint32_t name = r->leaf == GW_NONE ? 0 : gw_ev(d->an, r->leaf)->name;
+        size_t k = 0;
+        while (k < places && seen[k] != name)
+            k++;
+        if (k == places && places < 16)
+            seen[places++] = name;
+        if (r->leaf != GW_NONE)
+            gw_places_add(p, r->leaf, ns);
+    }
+    if ((double)like < GW_LIM_GIL_STALLS || like * 10 < stalls * 7 || places < 4 || (double)lost < GW_LIM_COPY * (double)d->wall) {
+        gw_places_drop(p);
+        return d->an->t->facts.with_stack == 1 ? GW_SILENT : GW_NO_DATA;
+    }
+    struct gw_draft *f = gw_diag_add(d, GW_F_GIL, lost);
+    struct gw_whatif low = GW_WHATIF_NONE, gone = GW_WHATIF_NONE;
+    low.label_scale[GW_CAUSE_USER_CODE] = low.label_scale[GW_CAUSE_SLOW_OP] = 0.5;
+    gone.remove = 1u << GW_CAUSE_USER_CODE | 1u << GW_CAUSE_SLOW_OP;
+    gw_diag_gain(d, f, &low, &gone, &gone);
+    f->f.confidence = GW_CONF_MEDIUM;
+    gw_diag_seen(d, f, (double)like / d->steps, "count", "timeline", _("%.3g times a step the launching thread stops for %s, Python's switch interval, at ever other places"),
+                 (double)like / d->steps, gw_diag_time_text(d, (double)lost / (double)like));
+    gw_diag_against(d, f, NAN, "1", "", _("which thread holds the lock does not show in a trace: gpuwhy run does"));
+    gw_places_done(p, f, 3);
+    gw_diag_fix(f, _("move the other thread's Python work (logging, metrics, decoding) into a process: `multiprocessing.Process`, or code that releases the lock"),
+                _("gpuwhy diff before.json after.json"), _("data has to be sent to the process"));
+    return GW_FIRED;
+}
+
 int gw_find_main_preprocess(struct gw_diag *d)
 {
     int64_t lost = d->dev->cause_ns[GW_CAUSE_USER_CODE];
     if (!d->dev->nruns)
         return GW_NO_DATA;
-    if (gw_diag_share(d, GW_CAUSE_USER_CODE) < GW_LIM_COPY || d->answer[GW_F_SIMULATOR] == GW_FIRED)
+    if (gw_diag_share(d, GW_CAUSE_USER_CODE) < GW_LIM_COPY || d->answer[GW_F_SIMULATOR] == GW_FIRED || d->answer[GW_F_GIL] == GW_FIRED)
         return GW_SILENT;
     struct gw_user_code u = user_code(d);
     struct gw_draft *f = gw_diag_add(d, GW_F_MAIN_PREPROCESS, lost);

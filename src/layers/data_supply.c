@@ -303,7 +303,7 @@ int gw_find_copy_link(struct gw_diag *d)
         struct gw_draft *f = gw_diag_add(d, GW_F_COPY_LINK, s[k].exposed);
         if (d->dev->replay) {
             struct gw_whatif w[3];
-            const double faster[3] = {1.33, 2, 4}; /* a quarter less to move, half (fp32 -> bf16), a quarter (uint8) */
+            const double faster[3] = {1.33, 2, 1e6}; /* a quarter less to move, half (fp32 -> bf16), nothing (kept on the GPU) */
             for (int i = 0; i < 3; i++) {
                 float *scale = gw_diag_scales(d, i);
                 w[i] = GW_WHATIF_NONE;
@@ -314,7 +314,7 @@ int gw_find_copy_link(struct gw_diag *d)
             gw_diag_gain(d, f, w, w + 1, w + 2);
         } else {
             double rest = (double)(d->wall - s[k].exposed), c = (double)s[k].exposed, t = (double)d->wall;
-            gw_diag_gain_set(f, t / (rest + c / 1.33), t / (rest + c / 2), t / (rest + c / 4));
+            gw_diag_gain_set(f, t / (rest + c / 1.33), t / (rest + c / 2), t / fmax(rest, t * 0.02));
         }
         f->f.confidence = GW_CONF_HIGH;
         gw_diag_seen(d, f, (double)s[k].exposed / (double)d->wall, "share", "timeline",

@@ -83,7 +83,7 @@ static void prepare(struct gw_diag *d, const struct gw_analysis *an)
     find_kernels(d);
 }
 
-/* The simulator goes first: it explains host code that would look like preprocessing. */
+/* Some go first: they explain host code that would look like preprocessing or like a slow operator. */
 static void run_all(struct gw_diag *d)
 {
     if (!d->dev) {
@@ -91,9 +91,14 @@ static void run_all(struct gw_diag *d)
             d->answer[i] = GW_NO_DATA;
         return;
     }
-    d->answer[GW_F_SIMULATOR] = gw_find_simulator(d);
+    static const enum gw_finding_id first[] = {GW_F_SIMULATOR, GW_F_GIL, GW_F_AUTOTUNE, GW_F_DEBUG_MODE};
+    unsigned char done[GW_F_COUNT] = {0};
+    for (size_t i = 0; i < sizeof first / sizeof *first; i++) {
+        d->answer[first[i]] = evals[first[i]].fn(d);
+        done[first[i]] = 1;
+    }
     for (size_t i = 0; i < GW_F_COUNT; i++)
-        if (evals[i].id != GW_F_SIMULATOR)
+        if (!done[evals[i].id])
             d->answer[evals[i].id] = evals[i].fn ? evals[i].fn(d) : GW_NO_DATA;
 }
 
@@ -125,8 +130,8 @@ static int worth_printing(const struct gw_draft *f)
     return f->f.gain.likely >= 1.01 || f->id == GW_F_BY_NATURE || f->id == GW_F_TOO_LITTLE || f->id == GW_F_WARMUP_ONLY;
 }
 
-/* Slow dispatch is what remains when the host never waits. A specific, cheaper fix goes first unless dispatch is worth
- * more than twice as much: the host is also slower because of it. */
+/* Slow dispatch is what remains when the host never waits. A specific, cheaper and surer fix goes first unless dispatch is
+ * worth more than three times as much: its likely gain supposes that the model compiles. */
 static void residual_last(struct gw_diag *d)
 {
     for (size_t i = 0; i < d->drafts; i++) {
@@ -136,7 +141,7 @@ static void residual_last(struct gw_diag *d)
         for (size_t k = i + 1; k < d->drafts; k++) {
             struct gw_draft *g = d->draft[k];
             int residual = g->id == GW_F_LAUNCH_BOUND || g->id == GW_F_BATCH_SMALL;
-            if (residual || g->f.gain.likely < 1.1 || (g->f.gain.likely - 1) * 2 < f->f.gain.likely - 1)
+            if (residual || g->f.gain.likely < 1.1 || (g->f.gain.likely - 1) * 3 < f->f.gain.likely - 1)
                 continue;
             memmove(d->draft + i + 1, d->draft + i, (k - i) * sizeof *d->draft);
             d->draft[i++] = g;

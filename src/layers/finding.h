@@ -120,6 +120,7 @@ int gw_find_worker_respawn(struct gw_diag *d);
 int gw_find_pageable_copy(struct gw_diag *d);
 int gw_find_blocking_copy(struct gw_diag *d);
 int gw_find_copy_link(struct gw_diag *d);
+int gw_find_gil_stalls(struct gw_diag *d);
 int gw_find_main_preprocess(struct gw_diag *d);
 int gw_find_batch_small(struct gw_diag *d);
 int gw_find_allocator(struct gw_diag *d);

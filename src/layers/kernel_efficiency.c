@@ -22,7 +22,7 @@ int gw_find_host_sync(struct gw_diag *d)
         explicit_n += e->up == GW_NONE || gw_ev(d->an, e->up)->kind != GW_KIND_OP;
         gw_places_add(p, b->call, b->idle_after);
     }
-    if (d->busy >= GW_LIM_BUSY || gw_diag_share(d, GW_CAUSE_HOST_SYNC) < GW_LIM_SHARE || !n) {
+    if (d->busy >= GW_LIM_BUSY || gw_diag_share(d, GW_CAUSE_HOST_SYNC) < GW_LIM_SHARE || !n || d->answer[GW_F_DEBUG_MODE] == GW_FIRED) {
         gw_places_drop(p);
         return GW_SILENT;
     }
@@ -234,7 +234,8 @@ int gw_find_slow_op(struct gw_diag *d)
     int64_t lost = d->dev->cause_ns[GW_CAUSE_SLOW_OP];
     if (!d->dev->nruns || !d->an->ranges)
         return GW_NO_DATA;
-    if (gw_diag_share(d, GW_CAUSE_SLOW_OP) < GW_LIM_SHARE)
+    if (gw_diag_share(d, GW_CAUSE_SLOW_OP) < GW_LIM_SHARE || d->answer[GW_F_GIL] == GW_FIRED ||
+        d->answer[GW_F_AUTOTUNE] == GW_FIRED)
         return GW_SILENT;
     struct gw_draft *f = gw_diag_add(d, GW_F_SLOW_OP, lost);
     struct gw_whatif low = GW_WHATIF_NONE, gone = GW_WHATIF_NONE;
@@ -264,6 +265,18 @@ int gw_find_slow_op(struct gw_diag *d)
     return GW_FIRED;
 }
 
+/* Factors that make the operations given by calls in some context vanish. */
+static float *without_ctx(struct gw_diag *d, uint32_t ctx)
+{
+    float *scale = gw_diag_scales(d, 0);
+    for (size_t i = 0; scale && i < gw_replay_ops(d->dev->replay); i++) {
+        uint32_t call = gw_ev(d->an, gw_replay_op_event(d->dev->replay, i))->link;
+        if (call != GW_NONE && (d->an->ctx[call] & ctx))
+            scale[i] = 0;
+    }
+    return scale;
+}
+
 int gw_find_recompile(struct gw_diag *d)
 {
     const uint32_t labels = 1u << GW_CAUSE_COMPILE | 1u << GW_CAUSE_MODULE_LOAD;
@@ -276,6 +289,9 @@ int gw_find_recompile(struct gw_diag *d)
     struct gw_whatif low = GW_WHATIF_NONE, gone = GW_WHATIF_NONE;
     low.label_scale[GW_CAUSE_COMPILE] = low.label_scale[GW_CAUSE_MODULE_LOAD] = 0.3;
     gone.remove = labels;
+    gone.ctx = GW_CTX_COMPILE; /* what a compiler runs to tune itself goes with it */
+    gone.ctx_host_scale = 0;
+    gone.op_scale = without_ctx(d, GW_CTX_COMPILE);
     gw_diag_gain(d, f, &low, &gone, &gone);
     int64_t n = 0;
     for (size_t i = 0; i < d->dev->nruns; i++)
@@ -330,9 +346,9 @@ static int times_itself(const struct gw_diag *d, uint32_t op)
     for (; lo < lane->count && gw_ev(d->an, lane->order[lo])->start < o->end; lo++) {
         const struct gw_event *e = gw_ev(d->an, lane->order[lo]);
         enum gw_api api = e->kind == GW_KIND_API ? (enum gw_api)d->an->names[e->name].api : GW_API_OTHER;
-        n += api == GW_API_EVENT || api == GW_API_SYNC_EVENT || api == GW_API_SYNC_DEVICE || api == GW_API_SYNC_STREAM;
+        n += api == GW_API_SYNC_EVENT || api == GW_API_SYNC_DEVICE;
     }
-    return n >= 4;
+    return n >= 2;
 }
 
 int gw_find_autotune(struct gw_diag *d)
@@ -354,8 +370,10 @@ int gw_find_autotune(struct gw_diag *d)
         if (cur != GW_NONE && (double)in >= GW_LIM_AUTOTUNE_KERNELS && times_itself(d, cur)) {
             bursts++;
             kernels += (int64_t)in;
-            ns += to - from;
-            gw_places_add(p, cur, to - from);
+            const struct gw_event *o = gw_ev(d->an, cur); /* the host is in the operator until the last candidate ran */
+            int64_t whole = (o->end > to ? o->end : to) - (o->start < from ? o->start : from);
+            ns += whole;
+            gw_places_add(p, cur, whole);
         }
         cur = op;
         in = 0;
@@ -369,8 +387,9 @@ int gw_find_autotune(struct gw_diag *d)
         return GW_SILENT;
     }
     struct gw_draft *f = gw_diag_add(d, GW_F_AUTOTUNE, ns);
-    double rest = (double)(d->wall - ns), t = (double)d->wall, one = (double)ns / ((double)kernels / (double)bursts);
-    gw_diag_gain_set(f, t / (rest + (double)ns * 0.5), t / (rest + one), t / fmax(rest, t * 0.01));
+    double t = (double)d->wall, tuned = fmin((double)ns, t * 0.995), rest = t - tuned;
+    double one = tuned / ((double)kernels / (double)bursts); /* one candidate of each: what an untuned run does */
+    gw_diag_gain_set(f, t / (rest + tuned * 0.5), t / (rest + one * 0.5), t / (rest + one * 0.1));
     f->f.confidence = GW_CONF_HIGH;
     gw_diag_seen(d, f, (double)bursts / d->steps, "count", "kernels under operators", _("%.3g convolutions a step try %.0f algorithms each, %.0f %% of the time"),
                  (double)bursts / d->steps, (double)kernels / (double)bursts, 100 * (double)ns / t);

@@ -142,13 +142,14 @@ int gw_find_simulator(struct gw_diag *d)
         return GW_SILENT;
     struct gw_draft *f = gw_diag_add(d, GW_F_SIMULATOR, lost);
     struct gw_whatif low = GW_WHATIF_NONE, likely = GW_WHATIF_NONE, high = GW_WHATIF_NONE;
-    low.label_scale[GW_CAUSE_SIMULATOR] = 0.9;
-    likely.label_scale[GW_CAUSE_SIMULATOR] = 0.5; /* twice the environments for each forward pass */
-    high.label_scale[GW_CAUSE_SIMULATOR] = 0.25;
-    if (by_shape) {
-        low.label_scale[GW_CAUSE_USER_CODE] = 0.9;
-        likely.label_scale[GW_CAUSE_USER_CODE] = 0.5;
-        high.label_scale[GW_CAUSE_USER_CODE] = 0.25;
+    /* With n environments for each forward pass, dispatch and reading are shared by n, and the environments step side by
+     * side: 2, 6 and 16 of them (16 in processes of their own gave 5.9x on an H200 machine with 16 CPUs). */
+    struct gw_whatif *const w[3] = {&low, &likely, &high};
+    const double share[3] = {0.6, 0.2, 0.08};
+    for (int i = 0; i < 3; i++) {
+        w[i]->label_scale[GW_CAUSE_SIMULATOR] = w[i]->label_scale[GW_CAUSE_HOST_SYNC] = w[i]->host_scale = share[i];
+        if (by_shape)
+            w[i]->label_scale[GW_CAUSE_USER_CODE] = share[i];
     }
     gw_diag_gain(d, f, &low, &likely, &high);
     f->f.confidence = named ? GW_CONF_HIGH : GW_CONF_MEDIUM;

@@ -172,7 +172,7 @@ static int build_items(struct gw_build *b)
 {
     const struct gw_analysis *an = b->an;
     size_t run = 0;
-    int64_t until = 0;
+    int64_t until = INT64_MIN;
     b->items = gw_arena_calloc(an->arena, b->ncalls, sizeof *b->items);
     if (!b->items)
         return GW_ENOMEM;

@@ -316,6 +316,15 @@ static int lose(struct tt_reader *r, const char *p)
     return fail(r, "unknown loss", p);
 }
 
+static int shift(struct tt_reader *r, const char *p)
+{
+    int64_t ns;
+    if (text_trace_time(&p, &ns) < 0)
+        return fail(r, "expected a time", p);
+    r->base += ns;
+    return 0;
+}
+
 static int expect(struct tt_reader *r, const char *p)
 {
     struct text_trace *o = r->out;
@@ -386,6 +395,8 @@ static int lines(struct tt_reader *r, size_t from, size_t to)
             rc = fact(r, p);
         else if (word(&p, "lose"))
             rc = lose(r, p);
+        else if (word(&p, "shift"))
+            rc = shift(r, p);
         for (size_t k = 0; rc == 1 && k < sizeof kinds / sizeof *kinds; k++)
             if (word(&p, kinds[k].word))
                 rc = event(r, p, kinds[k].kind);

@@ -22,7 +22,7 @@
  * kernels, msg (bytes of a collective), shapes; copies: device>pinned, pageable>device, ... (words of `enum gw_mem`).
  * `repeat N every TIME {` ... `}` repeats the lines with times shifted, correlation ids kept apart, and {i} replaced by
  * the number of the repetition ({i+3}: three more; {o}: that of the repetition around it). A `#` at the start of a line is a comment.
- * `expect` lines are kept as they are, for run_cases.c.
+ * `shift TIME` adds to all times after it. `expect` lines are kept as they are, for run_cases.c.
  */
 #ifndef TEXT_TRACE_H
 #define TEXT_TRACE_H

@@ -169,6 +169,8 @@ void gw_session_begin(struct gw_session *s, const struct gw_child *c, char *cons
     s->started_ns = now_ns();
     s->is_recording = 1;
     s->tree = gw_tree_create(s->proc, (int)c->pid, k);
+    if (s->tree)
+        gw_tree_set_stacks(s->tree, !s->o.no_stacks);
     s->system = gw_system_create(s->proc, s->sys, (int)c->pid, k);
     if (s->system)
         gw_system_facts(s->system);

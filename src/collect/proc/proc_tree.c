@@ -25,6 +25,10 @@ struct gw_tree {
     uint64_t last_discover;
     uint32_t parent; /* while scanning */
     struct { uint32_t rss, swap, shared, rchar, wchar, rbytes, wbytes, minflt, majflt, vol, invol, threads, cpu, blkio; } name;
+    int stacks;           /* read Python stacks */
+    uint64_t last_sample; /* CLOCK_MONOTONIC */
+    uint64_t pace;        /* between two samples, as the caller makes them */
+    int no_python;        /* reasons given */
     int no_syscall, no_wchan, no_io; /* permission is missing; said once */
     int overflow;
 };
@@ -54,9 +58,13 @@ void gw_tree_destroy(struct gw_tree *t)
 {
     if (!t)
         return;
+    for (size_t i = 0; i < t->np; i++)
+        gw_py_close(t->p[i].python);
     gw_mounts_destroy(t->mounts);
     free(t);
 }
+
+void gw_tree_set_stacks(struct gw_tree *t, int on) { t->stacks = on; }
 
 size_t gw_tree_alive(const struct gw_tree *t)
 {
@@ -134,6 +142,7 @@ static void add_process(struct gw_tree *t, int pid)
     struct gw_tree_process *p = new_row(t);
     if (!p)
         return;
+    gw_py_close(p->python); /* of the process that had the row before */
     memset(p, 0, sizeof *p);
     p->pid = pid;
     p->ppid = st.ppid;
@@ -285,6 +294,90 @@ static void refocus(struct gw_tree *t, struct gw_tree_thread *r, uint64_t now, d
     sample_thread(t, r, now, 1);
 }
 
+/* --- Python stacks ------------------------------------------------------------------------------------------------ */
+
+#define STACK_NS 50000000ull        /* 20 stacks a second of a thread, at most */
+#define WORKER_STACK_NS 250000000ull/* 4 of a worker's: there may be many */
+enum { FUNCTIONS = 4096, WORKER_FUNCTIONS = 512, OPEN_TRIES = 6, MISSES = 40, MAX_STRINGS = 40000, FUTEX_X86 = 202, FUTEX_ARM = 98 };
+
+static int is_worker(const struct gw_tree_process *p)
+{
+    return (p->flags & GW_PF_FORKED) || strstr(p->cmdline, "spawn_main") != NULL;
+}
+
+static void close_python(struct gw_tree_process *p)
+{
+    gw_py_close(p->python);
+    p->python = NULL;
+    p->py_tries = p->py_misses = 0;
+    p->py_next = 0;
+    p->lock_from = p->lock_to = 0;
+}
+
+static void open_python(struct gw_tree *t, struct gw_tree_process *p, uint64_t now)
+{
+    char why[128];
+    int again = 0;
+    if (!t->stacks || p->python || !(p->flags & GW_PF_PYTHON) || p->py_tries >= OPEN_TRIES || now < p->py_next)
+        return;
+    const struct gw_tree_process *up = p->flags & GW_PF_FORKED ? find(t, p->ppid) : NULL;
+    p->py_tries++;
+    p->py_next = now + (1000000000ull << p->py_tries);
+    if (up && up->python)
+        p->python = gw_py_like(up->python, p->pid, WORKER_FUNCTIONS);
+    else
+        p->python = gw_py_open(t->proc, p->pid, is_worker(p) ? WORKER_FUNCTIONS : FUNCTIONS, &again, why, sizeof why);
+    if (!p->python && !again && !up) {
+        p->py_tries = OPEN_TRIES;
+        if (!t->no_python++)
+            gw_sink_factf(t->sink, "permission.stacks", "no: process %d: %s", p->pid, why);
+    }
+}
+
+/* The stack of a thread that was just looked at. It cannot have changed while the thread did not run. */
+static uint32_t stack_of(struct gw_tree *t, struct gw_tree_thread *r, uint64_t now, uint64_t cpu_ns)
+{
+    struct gw_tree_process *p = &t->p[r->process];
+    uint64_t least = is_worker(p) ? WORKER_STACK_NS : STACK_NS;
+    char text[4000];
+    if (!p->python || (is_worker(p) && r->tid != r->pid))
+        return 0;
+    if (r->stack_ns && cpu_ns == r->stack_cpu)
+        return r->stack;
+    least = least < 2 * t->pace ? 2 * t->pace : least;
+    if (r->stack_ns && now - r->stack_ns < least - least / 4) /* ticks are not exact */
+        return 0;
+    long n = gw_py_stack(p->python, r->tid, text, sizeof text);
+    r->stack_ns = now;
+    r->stack_cpu = cpu_ns;
+    r->stack = n > 0 && gw_intern_count(t->sink->names) < MAX_STRINGS ? gw_sink_string(t->sink, text) : 0;
+    if (r->tid == r->pid) {
+        p->py_misses = n > 0 ? 0 : p->py_misses + 1;
+        if (p->py_misses > MISSES) /* another program by exec(), most likely */
+            close_python(p);
+    }
+    return r->stack;
+}
+
+static void find_locks(struct gw_tree *t)
+{
+    for (size_t i = 0; i < t->np; i++) {
+        struct gw_tree_process *p = &t->p[i];
+        if (p->alive && p->python && !is_worker(p) &&
+            gw_py_lock(p->python, &p->lock_from, &p->lock_to, &p->lock_holder) < 0)
+            p->lock_from = p->lock_to = 0;
+    }
+}
+
+static void note_lock(const struct gw_tree_process *p, struct gw_rec_thread *out)
+{
+    if (!p->lock_from)
+        return;
+    out->gil = (uint32_t)p->lock_holder;
+    if ((out->syscall == FUTEX_X86 || out->syscall == FUTEX_ARM) && out->syscall_arg >= p->lock_from && out->syscall_arg < p->lock_to)
+        out->flags |= GW_TF_WANTS_GIL;
+}
+
 void gw_tree_discover(struct gw_tree *t)
 {
     uint64_t now = gw_clock_ns(CLOCK_MONOTONIC);
@@ -299,6 +392,7 @@ void gw_tree_discover(struct gw_tree *t)
             continue;
         if (gw_proc_stat(t->proc, p->pid, p->pid, &st) < 0 || st.start_ticks != p->start_ticks || st.state == 'Z') {
             p->alive = 0;
+            close_python(p);
             say_process(t, p, GW_PW_ENDED);
             continue;
         }
@@ -309,10 +403,13 @@ void gw_tree_discover(struct gw_tree *t)
             p->flags = (p->flags & ~(uint32_t)GW_PF_PYTHON) | exe_flags(t->proc, p->pid);
             if (strcmp(cmdline, p->cmdline) != 0)
                 p->flags &= ~(uint32_t)GW_PF_FORKED;
+            if (strcmp(cmdline, p->cmdline) != 0)
+                close_python(p);
             memcpy(p->cmdline, cmdline, sizeof cmdline);
             say_process(t, p, GW_PW_RENAMED);
         }
         look_for_cuda(t, p, now);
+        open_python(t, p, now);
         process_counters(t, p, &st);
         (void)gw_proc_each_child(t->proc, p->pid, on_child, t);
         t->parent = (uint32_t)i;
@@ -379,6 +476,10 @@ static void sample_thread(struct gw_tree *t, struct gw_tree_thread *r, uint64_t 
     out.comm = r->comm;
     if (st.state != 'R')
         sleeping(t, r, &out);
+    if (t->stacks) {
+        out.stack = stack_of(t, r, now, out.cpu_ns);
+        note_lock(&t->p[r->process], &out);
+    }
     int is_same = out.state == r->state && out.cpu_ns == r->cpu_ns && out.syscall == r->syscall && out.wchan == r->wchan &&
                   out.wait_ns == r->wait_ns;
     r->state = out.state;
@@ -395,6 +496,10 @@ static void sample_thread(struct gw_tree *t, struct gw_tree_thread *r, uint64_t 
 void gw_tree_sample(struct gw_tree *t)
 {
     uint64_t now = gw_clock_ns(CLOCK_MONOTONIC);
+    t->pace = t->last_sample ? now - t->last_sample : 0;
+    t->last_sample = now;
+    if (t->stacks)
+        find_locks(t);
     for (size_t i = 0; i < t->nt; i++)
         if (t->t[i].alive && t->t[i].focus)
             sample_thread(t, &t->t[i], now, 0);

@@ -15,6 +15,7 @@
 
 #include "collect/proc/proc_read.h"
 #include "collect/proc/proc_sink.h"
+#include "collect/proc/py_stack.h"
 
 enum { GW_TREE_PROCESSES = 512, GW_TREE_THREADS = 4096 };
 
@@ -26,7 +27,11 @@ struct gw_tree_process {
     uint64_t seen_ns;    /* CLOCK_MONOTONIC of the first sight */
     unsigned maps_looks; /* how often its mappings were read */
     char cmdline[256];
-    void *python;        /* py_stack's state, NULL not tried */
+    struct gw_py *python;   /* reader of its stacks, NULL none */
+    unsigned py_tries, py_misses; /* openings tried; main-thread stacks that failed in a row */
+    uint64_t py_next;       /* CLOCK_MONOTONIC of the next try */
+    uint64_t lock_from, lock_to; /* addresses of the interpreter lock; 0 unknown */
+    int lock_holder;        /* tid, 0 nobody */
 };
 
 struct gw_tree_thread {
@@ -40,11 +45,14 @@ struct gw_tree_thread {
     char state;
     int syscall;
     uint32_t wchan, stack;
+    uint64_t stack_ns, stack_cpu; /* when `stack` was read (CLOCK_MONOTONIC), and the thread's CPU time then */
 };
 
 struct gw_tree;
 struct gw_tree *gw_tree_create(int proc_root, int root_pid, struct gw_sink *sink); /* NULL when out of memory */
 void gw_tree_destroy(struct gw_tree *t);
+/* Python stacks of main threads and of busy threads beside them; at most 20 a second for each, fewer for workers. Off at first. */
+void gw_tree_set_stacks(struct gw_tree *t, int on);
 void gw_tree_discover(struct gw_tree *t);
 void gw_tree_sample(struct gw_tree *t);
 size_t gw_tree_alive(const struct gw_tree *t);   /* processes */

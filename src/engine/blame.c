@@ -336,6 +336,11 @@ static const struct gw_cause_total *totals(const struct gw_dev *d, struct gw_are
             gaps[p->cause]++;
         }
     }
+    /* the window of another device may reach beyond this one's first and last operation */
+    int64_t before = (d->whole.start < w1 ? d->whole.start : w1) - w0, from = d->whole.end > w0 ? d->whole.end : w0;
+    int64_t after = d->whole.start < w1 ? w1 - from : 0;
+    ns[GW_CAUSE_DRAIN] += (before > 0 ? before : 0) + (after > 0 ? after : 0);
+    gaps[GW_CAUSE_DRAIN] += (uint64_t)(before > 0) + (uint64_t)(after > 0);
     struct gw_cause_total *t = gw_arena_calloc(arena, GW_CAUSE_COUNT, sizeof *t);
     *count = 0;
     for (unsigned c = 0; t && c < GW_CAUSE_COUNT; c++) {

@@ -352,7 +352,8 @@ static void collect_lanes(struct gw_hl *h)
     free(launches);
 }
 
-/* The profiler's own work at `at`: until when, or 0. A full command buffer is the GPU's doing, not the profiler's. */
+/* The profiler's own work at `at`: until when, or `at` itself when there is none. A full command buffer is the GPU's
+ * doing, not the profiler's. */
 static int64_t overhead_at(struct gw_hl *h, int64_t at)
 {
     while (h->overhead && h->overhead_next < h->overhead->count) {
@@ -366,7 +367,7 @@ static int64_t overhead_at(struct gw_hl *h, int64_t at)
         if (profiler && e->end > h->overhead_until)
             h->overhead_until = e->end;
     }
-    return h->overhead_until > at ? h->overhead_until : 0;
+    return h->overhead_until > at ? h->overhead_until : at;
 }
 
 static int64_t overhead_next(const struct gw_hl *h)
@@ -393,9 +394,10 @@ static void sweep(struct gw_hl *h, int64_t w0, int64_t w1)
             if (n > now && n < next)
                 next = n;
         }
-        int64_t over = overhead_at(h, now), on = overhead_next(h);
-        if (over && over < next)
-            next = over;
+        int64_t over_until = overhead_at(h, now), on = overhead_next(h);
+        int over = over_until > now;
+        if (over && over_until < next)
+            next = over_until;
         if (on > now && on < next)
             next = on;
         if (next > w1)
@@ -495,7 +497,7 @@ static void mark_feeds(struct gw_analysis *an, const struct gw_block *b)
 
 int gw_host_line(struct gw_analysis *an, struct gw_dev *dev)
 {
-    struct gw_hl h = {.an = an, .dev = dev, .v_leaf = GW_NONE};
+    struct gw_hl h = {.an = an, .dev = dev, .v_leaf = GW_NONE, .overhead_until = INT64_MIN};
     gw_array_init(&h.runs, sizeof(struct gw_run), 0);
     gw_array_init(&h.blocks, sizeof(struct gw_block), 0);
     int rc = collect_calls(&h);

@@ -72,6 +72,7 @@ struct nsys_table {
 };
 
 #define NSYS_MEM_KINDS 16
+#define NSYS_NAME_BYTES ((size_t)128 << 20) /* of different names; then new ones share one */
 #define NSYS_ALL INT64_MIN
 
 struct nsys {
@@ -108,6 +109,7 @@ struct nsys {
     uint32_t set_name[8], unnamed;
     int64_t nvtx_push_pop, nvtx_start_end, nvtxt_push_pop, nvtxt_start_end, nvtx_domain; /* NVTX_EVENTS.eventType */
 
+    size_t name_bytes;
     int records_sorted;
     struct gw_array recent;    /* struct nsys_recent: the last calls of each thread, to drop nested driver calls */
     struct gw_array open;      /* struct gw_event: ranges that were never closed */
@@ -134,6 +136,7 @@ int nsys_has(const struct nsys *x, const char *table);
 int nsys_has_column(struct nsys *x, const char *table, const char *column);
 sqlite3_stmt *nsys_prepare(sqlite3 *db, const char *sql); /* NULL when it cannot be; the caller finalizes */
 int64_t nsys_number(struct nsys *x, const char *sql, int64_t otherwise);
+uint32_t nsys_intern(struct nsys *x, const char *s, size_t len);
 uint32_t nsys_string(struct nsys *x, int64_t id); /* name id of a string id; 0 when it is not in the file */
 /* Name id of a column that holds a string id, or the text itself (hand-made exports). 0 when missing. */
 uint32_t nsys_name(struct nsys *x, const struct nsys_row *r, int col);

@@ -226,6 +226,21 @@ int nsys_has_column(struct nsys *x, const char *table, const char *column)
     return found;
 }
 
+/* Names live outside the events' memory cap, so they have one of their own: a range whose text holds a counter has a
+ * name of its own each time. */
+uint32_t nsys_intern(struct nsys *x, const char *s, size_t len)
+{
+    uint32_t before = gw_intern_count(x->t->names), name;
+    if (x->name_bytes > NSYS_NAME_BYTES && (name = gw_intern_find(x->t->names, s, len)) == 0) {
+        s = "(one of too many different names)";
+        len = strlen(s);
+    }
+    name = gw_trace_name(x->t, s, len);
+    if (gw_intern_count(x->t->names) != before)
+        x->name_bytes += len + 32; /* and the tables' share */
+    return name;
+}
+
 uint32_t nsys_string(struct nsys *x, int64_t id)
 {
     uint32_t name = nsys_map_get(&x->names, (uint64_t)id, UINT32_MAX);
@@ -239,7 +254,7 @@ uint32_t nsys_string(struct nsys *x, int64_t id)
             int len = sqlite3_column_bytes(x->string, 0);
             /* 64 KiB: no kernel name that was seen reaches a quarter of it; what is longer is a file's content */
             if (s && len > 0)
-                name = gw_trace_name(x->t, s, len < 65536 ? (size_t)len : 65536);
+                name = nsys_intern(x, s, len < 65536 ? (size_t)len : 65536);
         }
         sqlite3_reset(x->string);
     }
@@ -250,6 +265,6 @@ uint32_t nsys_string(struct nsys *x, int64_t id)
 uint32_t nsys_name(struct nsys *x, const struct nsys_row *r, int col)
 {
     if (r->text_of == (uint32_t)col + 1)
-        return gw_trace_name(x->t, r->text, r->text_len < 65536 ? r->text_len : 65536);
+        return nsys_intern(x, r->text, r->text_len);
     return nsys_null(r, col) ? 0 : nsys_string(x, r->v[col]);
 }

@@ -220,12 +220,12 @@ static void name_range(struct nsys *x, const struct nsys_row *r, struct gw_event
         if (is_operator(s, len))
             e->kind = GW_KIND_OP;
         if (e->kind == GW_KIND_OP && sizes_len) {
-            e->arg0 = gw_trace_name(x->t, sizes, sizes_len);
+            e->arg0 = nsys_intern(x, sizes, sizes_len);
             e->flags |= GW_EV_HAS_ARG0;
         }
-        e->name = gw_trace_name(x->t, s, len);
+        e->name = nsys_intern(x, s, len);
     } else if (r->text_of == R_TEXT + 1) {
-        e->name = gw_trace_name(x->t, s, len);
+        e->name = nsys_intern(x, s, len);
     }
     if (!e->name)
         e->name = gw_trace_name(x->t, "(range without a name)", 22);

@@ -139,6 +139,8 @@ void gw_diag_gain_cap(struct gw_draft *f, double most)
     struct gw_gain *g = &f->f.gain;
     if (g->high > most && f->f.now_step_ns > 0)
         f->f.then_low_ns = (int64_t)((double)f->f.now_step_ns / most);
+    if (g->low > most && f->f.now_step_ns > 0)
+        f->f.then_high_ns = f->f.then_low_ns;
     g->high = fmin(g->high, most);
     g->likely = fmin(g->likely, most);
     g->low = fmin(g->low, most);

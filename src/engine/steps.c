@@ -284,7 +284,7 @@ static int bounds_from_marks(struct gw_analysis *an, struct gw_dev *dev, struct 
         bound[i] = first[from + i];
         host[i] = at[from + i].at;
     }
-    int whole_next = from + len < n && first[from + len] != INT64_MAX &&
+    int whole_next = len && from + len < n && first[from + len] != INT64_MAX && first[from + len] >= first[from + len - 1] &&
                      (at[from + len].number < 0 || at[from + len].number == at[from + len - 1].number + 1);
     s->empty = empty;
     if (!len)

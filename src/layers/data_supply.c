@@ -193,6 +193,12 @@ static int sum_copies(const struct gw_diag *d, struct gw_copy_sum sum[KINDS])
             s->best = (double)bytes / (double)dur * 1e9;
     }
     free(busy);
+    /* copies that run at once share the time in which only copies run */
+    int64_t all = 0, most = d->dev->steady.copy_exposed;
+    for (int k = 0; k < KINDS; k++)
+        all += sum[k].exposed;
+    for (int k = 0; k < KINDS && all > most; k++)
+        sum[k].exposed = (int64_t)((double)sum[k].exposed * (double)most / (double)all);
     return GW_OK;
 }
 

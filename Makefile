@@ -70,14 +70,14 @@ bench: build
 docs: build
 	@scripts/make-docs build/gpuwhy
 
-install:
+install: deps
 	@cmake --preset release -DCMAKE_INSTALL_PREFIX=$(PREFIX)
 	@cmake --build build -j $(JOBS)
 	@DESTDIR=$(DESTDIR) cmake --install build
 
-uninstall:
+uninstall: deps
 	@test -f build/install_manifest.txt || { echo 'nothing was installed from this folder: build/install_manifest.txt is missing'; exit 1; }
-	@sed 's|^|$(DESTDIR)|' build/install_manifest.txt | while IFS= read -r f; do rm -fv -- "$$f"; done
+	@sed 's|^|$(DESTDIR)|' build/install_manifest.txt | while IFS= read -r f || [ -n "$$f" ]; do rm -fv -- "$$f"; done
 
 format:
 	@$(SOURCES) | xargs clang-format -i

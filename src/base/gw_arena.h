@@ -29,7 +29,7 @@ char *gw_arena_strndup(struct gw_arena *arena, const char *s, size_t n);
 char *gw_arena_strdup(struct gw_arena *arena, const char *s);
 /* Formats into the arena. Returns "" (never NULL) when out of memory, so that texts can be used unchecked. */
 const char *gw_arena_printf(struct gw_arena *arena, const char *fmt, ...) GW_PRINTF(2, 3);
-const char *gw_arena_vprintf(struct gw_arena *arena, const char *fmt, va_list ap);
+const char *gw_arena_vprintf(struct gw_arena *arena, const char *fmt, va_list ap) GW_PRINTF(2, 0);
 size_t gw_arena_bytes(const struct gw_arena *arena); /* bytes reserved so far */
 
 /*

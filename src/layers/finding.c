@@ -1,5 +1,7 @@
 #include "layers/finding.h"
 
+#include "engine/samples.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -59,6 +61,8 @@ struct gw_draft *gw_diag_add(struct gw_diag *d, enum gw_finding_id id, int64_t l
     return f;
 }
 
+static void note(struct gw_diag *d, struct gw_array *list, double value, const char *unit, const char *source,
+                 const char *fmt, va_list ap) GW_PRINTF(6, 0);
 static void note(struct gw_diag *d, struct gw_array *list, double value, const char *unit, const char *source,
                  const char *fmt, va_list ap)
 {
@@ -243,6 +247,12 @@ void gw_places_add(struct gw_places *p, uint32_t host_event, int64_t weight_ns)
     for (uint32_t u = host_event; u != GW_NONE; u = gw_ev(an, u)->up) {
         const struct gw_event *e = gw_ev(an, u);
         const struct gw_name_info *in = an->names + e->name;
+        if (e->kind == GW_KIND_SAMPLE) {
+            const struct gw_stack_info *st = gw_samples_stack(an, e);
+            k.frame = st ? st->user : 0;
+            k.inner = st ? st->inner : 0;
+            break;
+        }
         if (e->kind == GW_KIND_PYFUNC) {
             if (in->user_frame && !k.frame)
                 k.frame = e->name;

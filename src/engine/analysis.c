@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "engine/replay.h"
+#include "engine/samples.h"
 #include "engine/timeline.h"
 
 /* What the ranges named just "checkpoint" give the GPU: saving brings tensors to the host, recomputing runs kernels. */
@@ -119,7 +120,7 @@ struct gw_analysis *gw_analyse(const struct gw_trace *t, struct gw_arena *arena)
         return NULL;
     const struct gw_device *info = t->devices.data;
     an->dev = gw_arena_calloc(arena, t->devices.len + 1, sizeof *an->dev);
-    if (!an->dev)
+    if (!an->dev || gw_samples_stacks(an) < 0)
         return NULL;
     for (size_t i = 0; i < t->devices.len; i++) {
         if (!info[i].op_count)
@@ -140,7 +141,7 @@ struct gw_analysis *gw_analyse(const struct gw_trace *t, struct gw_arena *arena)
     for (size_t k = 0; k < an->ndev; k++) {
         size_t i = (an->main + 1 + k) % an->ndev; /* the main device last: its correction for the profiler stays */
         count_host_events(an, an->dev + i);
-        if (gw_host_line(an, an->dev + i) < 0 || gw_blame(an, an->dev + i) < 0)
+        if (gw_host_line(an, an->dev + i) < 0 || gw_samples_label(an, an->dev + i) < 0 || gw_blame(an, an->dev + i) < 0)
             return NULL;
     }
     if (gw_phases(an, an->dev + an->main) < 0)

@@ -48,6 +48,8 @@ struct gw_block {
     int32_t to_host;    /* 1 = the copy goes to the host (a value is read), 0 = to the device */
 };
 
+struct gw_stack_info;
+
 struct gw_dev {
     const struct gw_device *info;
     const uint32_t *ops;
@@ -111,6 +113,7 @@ struct gw_analysis {
     /* Dispatch in a run without the profiler as a share of the recorded dispatch; 1 = no correction. `low` is the other
      * end of what was measured. Of the main device's process. */
     double dispatch_likely, dispatch_low;
+    const struct gw_stack_info *stacks; /* by name id (samples.h); NULL when no threads were sampled */
     double replay_error;     /* of the unchanged replay, also when it was too large to be used; NAN = none */
 };
 

@@ -199,6 +199,7 @@ static const struct gw_ctx_row ctx_rows[] = {
     {AT, "enumerate(DataPipe)#", GW_CTX_LOADER, 1, 1, 0},
     {IN, "torch/utils/data/dataloader.py", GW_CTX_LOADER, 0, 0, 1},
     {IN, "torch/utils/data/_utils/fetch.py", GW_CTX_LOADING, 0, 0, 1},
+    {IN, "_SingleProcessDataLoaderIter.", GW_CTX_LOADING, 0, 0, 1},
     {AT, "Optimizer.step#", GW_CTX_OPTIMIZER, 1, 1, 0},
     {AT, "Optimizer.zero_grad#", GW_CTX_OPTIMIZER, 1, 1, 0},
     {IN, "torch/serialization.py", GW_CTX_CHECKPOINT, 0, 0, 1},
@@ -311,6 +312,14 @@ static void classify_host(const char *s, unsigned kinds, struct gw_name_info *in
         info->user_frame = (uint8_t)is_user_frame(s);
     const char *digits = strrchr(s, '#');
     info->step = (uint8_t)(digits && isdigit((unsigned char)digits[1]) && !strncmp(s, "ProfilerStep", 12));
+}
+
+uint32_t gw_names_frame(const char *frame, int *user)
+{
+    struct gw_name_info info = {0};
+    classify_host(frame, 1u << GW_KIND_PYFUNC, &info);
+    *user = info.user_frame;
+    return info.ctx;
 }
 
 struct gw_name_info *gw_names_classify(const struct gw_trace *t, struct gw_arena *arena)

@@ -85,6 +85,9 @@ struct gw_name_info {
 /* One row per interned name, [0..gw_intern_count]. In `arena`; NULL when out of memory. */
 struct gw_name_info *gw_names_classify(const struct gw_trace *t, struct gw_arena *arena);
 
+/* Contexts (GW_CTX_*) that one Python frame "path/file.py(57): func" opens; *user = 1 when it is the user's own code. */
+uint32_t gw_names_frame(const char *frame, int *user);
+
 /* Splits a Python frame name "path/file.py(57): func" : 1 when it is one. Outputs may be NULL; `file` is copied into
  * `arena`. */
 int gw_names_pyframe(const char *name, struct gw_arena *arena, const char **file, int64_t *line, const char **func);

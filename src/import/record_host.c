@@ -73,6 +73,10 @@ static void learn_name(struct host_file *f, const struct gw_chunk *c)
     struct text *t = (struct text *)f->text.data + h.id;
     size_t len = c->bytes - sizeof h;
     t->name = gw_trace_name(f->im->t, (const char *)c->data + sizeof h, len);
+    const char *at = gw_trace_text(f->im->t, t->name), *frame;
+    size_t frame_len;
+    for (int stack = strstr(at, ".py(") != NULL; stack && gw_stack_next(&at, &frame, &frame_len);)
+        (void)gw_trace_name(f->im->t, frame, frame_len); /* the engine looks its frames up one by one */
     for (size_t i = 0; i < sizeof slots / sizeof *slots; i++)
         if (strlen(slots[i].name) == len && memcmp(slots[i].name, c->data + sizeof h, len) == 0)
             t->slot = (uint8_t)slots[i].slot;

@@ -128,7 +128,7 @@ int gw_cmd_read(int argc, char **argv)
     struct args a;
     memset(&a, 0, sizeof a);
     gw_cli_parse(&gw_argp_read, argc, argv, &a);
-    if (a.count > 1 || gw_load_is_folder(a.files[0]))
+    if (a.count > 1 || gw_load_is_folder(a.files[0]) || gw_load_is_saved(a.files[0]))
         return read_many(&a);
     return gw_cli_diagnose(strcmp(a.files[0], "-") == 0 ? "/dev/stdin" : a.files[0], &a.cli);
 }

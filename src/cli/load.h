@@ -27,6 +27,7 @@ struct gw_loaded {
 int gw_load(struct gw_loaded *l, char *const *paths, size_t n, const struct gw_cli_options *o);
 void gw_load_free(struct gw_loaded *l);
 
+int gw_load_is_saved(const char *path); /* 1 when the file is a JSON report */
 /* A JSON report. 1 when the file is one: then `*out` is it, or NULL when it was refused (said on stderr, with `*status`). */
 int gw_load_saved(const char *path, struct gw_arena *arena, struct gw_report **out, int *status);
 

@@ -30,14 +30,30 @@ static int read_text(const char *path, struct gw_array *text, struct gw_error *e
     return rc;
 }
 
+static int is_regular(const char *path) /* a pipe could not be read a second time */
+{
+    struct stat st;
+    return stat(path, &st) == 0 && S_ISREG(st.st_mode);
+}
+
+int gw_load_is_saved(const char *path)
+{
+    struct gw_stream_options so = {0};
+    struct gw_stream *s = is_regular(path) ? gw_stream_open(path, &so, NULL) : NULL;
+    const unsigned char *head;
+    size_t n = s ? gw_stream_peek(s, &head) : 0;
+    int is = n > 0 && gw_report_sniff(head, n);
+    gw_stream_close(s);
+    return is;
+}
+
 int gw_load_saved(const char *path, struct gw_arena *arena, struct gw_report **out, int *status)
 {
     struct gw_array text;
     struct gw_error err;
-    struct stat st;
     *out = NULL;
     *status = GW_EXIT_OK;
-    if (stat(path, &st) != 0 || !S_ISREG(st.st_mode)) /* a pipe could not be read a second time */
+    if (!is_regular(path))
         return 0;
     memset(&err, 0, sizeof err);
     gw_array_init(&text, 1, GW_REPORT_READ_MAX + 1);

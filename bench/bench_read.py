@@ -8,11 +8,11 @@ it stays a valid trace; reads it plain, gzipped and as zstd. Prints a table; it 
 the largest of GPUWHY_TRACES/h200 or of samples/, unless named.
 """
 import argparse
+import ast
 import glob
 import gzip
 import os
 import re
-import resource
 import shutil
 import subprocess
 import sys
@@ -58,39 +58,34 @@ def make_trace(source, target, mb):
 
 
 def measure(cmd, repeat):
-    """Seconds (the best of `repeat`), peak RSS in bytes, output of the last run; None when it failed."""
-    best = rss = None
-    out = err = b""
+    """Seconds (the best of `repeat`), the peak RSS in bytes, and the errors of the last run; None when it failed."""
+    best = rss = 0
     for _ in range(repeat):
         t0 = time.monotonic()
-        p = subprocess.Popen(cmd, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        out, err = p.communicate()
-        # wait4 through communicate() is not to be had: ask the children's maximum, which only grows; so the smallest
-        # programs run first.
+        p = subprocess.Popen(cmd, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        err = p.stderr.read().decode(errors="replace").strip()
+        _, status, usage = os.wait4(p.pid, 0)
         dt = time.monotonic() - t0
-        if p.returncode:
-            return None, None, out, err
-        best = dt if best is None else min(best, dt)
-        rss = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024
-    return best, rss, out, err
+        p.returncode = status
+        if status:
+            return None, None, err
+        best = dt if not best else min(best, dt)
+        rss = max(rss, usage.ru_maxrss * 1024)
+    return best, rss, err
 
 
-def run_timed(cmd, repeat):
-    """measure() in a process of its own, so that peak RSS is that of this command alone."""
+def apart(f, *args):
+    """f(*args) in a child, so that this process stays small: a child's peak RSS counts from what it was forked from."""
     r, w = os.pipe()
     pid = os.fork()
     if pid == 0:
-        best, rss, _, err = measure(cmd, repeat)
-        os.write(w, f"{best or -1} {rss or -1} {err.decode(errors='replace').strip()[:200]}".encode())
+        os.write(w, repr(f(*args)).encode())
         os._exit(0)
     os.close(w)
-    text = b""
-    while chunk := os.read(r, 65536):
-        text += chunk
-    os.close(r)
+    with os.fdopen(r) as p:
+        text = p.read()
     os.waitpid(pid, 0)
-    best, rss, *err = text.decode().split(" ", 2)
-    return (float(best), float(rss), err[0] if err else "") if float(best) > 0 else (None, None, err[0] if err else "")
+    return ast.literal_eval(text)
 
 
 def main():
@@ -106,7 +101,7 @@ def main():
     tmp = tempfile.mkdtemp(prefix="bench_read.")
     trace = o.keep or os.path.join(tmp, "bench.json")
     source = o.source or pick_source()
-    size, copies, events = make_trace(source, trace, o.mb)
+    size, copies, events = apart(make_trace, source, trace, o.mb)
     print(f"{os.path.basename(source)} x {copies}: {size / 1e6:.0f} MB, {events} events, {size / events:.0f} bytes an event, "
           f"{len(os.sched_getaffinity(0))} cores")
     rows = []
@@ -130,7 +125,7 @@ def main():
     print(f"{'':28}{'seconds':>9}{'MB/s':>8}{'events/s':>11}{'peak MB':>9}{'B/byte':>8}{'times slower':>14}")
     base = None
     for name, cmd, _ in rows:
-        best, rss, err = run_timed(cmd, 1 if name.startswith(("python3", "jq")) else o.repeat)
+        best, rss, err = measure(cmd, 1 if name.startswith(("python3", "jq")) else o.repeat)
         if best is None:
             print(f"{name:28}  failed: {err}")
             continue

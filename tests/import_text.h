@@ -39,7 +39,7 @@ static inline struct reading read_bytes(const void *data, size_t len, size_t blo
     return r;
 }
 
-static inline struct reading read_text(const char *text) { return read_bytes(text, strlen(text), 0, 1); }
+static inline struct reading read_text(const char *text) { return read_bytes(text, strlen(text), 16384, 1); }
 
 /* Wraps events into a whole trace. */
 static inline struct reading read_events(const char *events)

@@ -11,7 +11,9 @@
 #include "base/gw_i18n.h"
 #include "import/gw_codec.h"
 
-enum { SOURCE_BUF = 256 * 1024, DEFAULT_BLOCK = 256 * 1024, DEFAULT_HEAD = 16 * 1024, DEFAULT_BLOCKS = 8 };
+/* Blocks that exist from the start; the others come when they are needed, and are done without when memory is short. */
+enum { BLOCKS_AT_ONCE = 2 };
+enum { SOURCE_BUF = 256 * 1024, DEFAULT_BLOCK = 1024 * 1024, DEFAULT_HEAD = 16 * 1024, DEFAULT_BLOCKS = 8 };
 
 struct gw_stream {
     struct gw_source src;
@@ -85,6 +87,20 @@ int gw_block_grow_head(struct gw_block *b, size_t bytes)
     return GW_OK;
 }
 
+/* An empty block with memory, from the head of the list of free ones; NULL when there is none. Under the lock. */
+static struct gw_block *take_free(struct gw_stream *s)
+{
+    for (;;) {
+        struct gw_block *b = s->free_list;
+        if (!b)
+            return NULL;
+        s->free_list = b->next;
+        b->next = NULL;
+        if (b->base || block_init(b, s->headroom, s->block_bytes) == GW_OK)
+            return b;
+    }
+}
+
 /* A block that had to grow goes back to its size, so that one huge event does not stay in memory eight times. Without
  * memory for that it stays as it is. */
 static void block_reset(const struct gw_stream *s, struct gw_block *b)
@@ -125,17 +141,12 @@ static void *reader_main(void *arg)
     struct gw_stream *s = arg;
     for (;;) {
         pthread_mutex_lock(&s->lock);
-        while (!s->free_list && !s->stop)
+        struct gw_block *b = NULL;
+        while (!s->stop && !(b = take_free(s)))
             pthread_cond_wait(&s->freed, &s->lock);
-        struct gw_block *b = s->free_list;
-        if (s->stop) {
-            pthread_mutex_unlock(&s->lock);
-            return NULL;
-        }
-        s->free_list = b->next;
         pthread_mutex_unlock(&s->lock);
-
-        b->next = NULL;
+        if (!b)
+            return NULL;
         produce(s, b);
 
         pthread_mutex_lock(&s->lock);
@@ -159,10 +170,8 @@ static struct gw_block *ready_block(struct gw_stream *s, int wait)
     if (s->ended)
         return NULL;
     if (!s->threaded) {
-        if (!s->ready_head && s->free_list && !s->produced_last) {
-            struct gw_block *b = s->free_list;
-            s->free_list = b->next;
-            b->next = NULL;
+        struct gw_block *b = s->ready_head || s->produced_last ? NULL : take_free(s);
+        if (b) {
             produce(s, b);
             s->produced_last = b->last;
             s->ready_head = s->ready_tail = b;
@@ -274,8 +283,8 @@ static struct gw_stream *stream_create(int fd, const void *mem, size_t len, cons
     s->all = calloc((size_t)s->blocks, sizeof *s->all);
     if (!s->src.buf || !s->all)
         goto out;
-    for (int i = 0; i < s->blocks; i++) {
-        if (block_init(&s->all[i], s->headroom, s->block_bytes) < 0)
+    for (int i = s->blocks - 1; i >= 0; i--) {
+        if (i < BLOCKS_AT_ONCE && block_init(&s->all[i], s->headroom, s->block_bytes) < 0)
             goto out;
         s->all[i].next = s->free_list;
         s->free_list = &s->all[i];

@@ -234,7 +234,7 @@ static int meta_arg(struct gw_json_cur *c, struct kineto_args *a, const char *k,
 
 int kineto_args_read(struct gw_json_cur *c, enum kineto_args_for what, struct kineto_args *a)
 {
-    *a = (struct kineto_args){.has = 0};
+    kineto_args_clear(a);
     if (c->p == c->end || *c->p != '{' || what == KINETO_ARGS_NONE)
         return gw_json_skip_value(c);
     c->p++;

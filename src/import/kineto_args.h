@@ -34,6 +34,7 @@ enum {
     KINETO_ARG_NELEMS = 1u << 8
 };
 
+/* Numbers are set where `has` says so; a text is not there when its n is 0. */
 struct kineto_args {
     unsigned has;
     int64_t device, stream, wait_stream, corr, node;
@@ -45,6 +46,13 @@ struct kineto_args {
 
 /* What to look for, so that the rest is passed over quickly. */
 enum kineto_args_for { KINETO_ARGS_GPU, KINETO_ARGS_API, KINETO_ARGS_OP, KINETO_ARGS_META, KINETO_ARGS_NONE };
+
+/* Nothing is there. Cheaper than zeroing all of it for each event. */
+static inline void kineto_args_clear(struct kineto_args *a)
+{
+    a->has = 0;
+    a->dtype.n = a->copy_kind.n = a->dims.n = a->types.n = a->name.n = 0;
+}
 
 /* The cursor stands at the value of "args"; anything but an object counts as no args. 0, or -1 no JSON. */
 int kineto_args_read(struct gw_json_cur *c, enum kineto_args_for what, struct kineto_args *a);

@@ -49,19 +49,24 @@ static enum kineto_args_for args_for(const struct kineto_fields *f)
 /* Is there a key "ph" in [p, end)? */
 static int has_ph(const char *p, const char *end)
 {
+    static const char ph[] = {'"', 'p', 'h', '"'};
 #if defined(__SSE2__)
-    /* The quote and the p together are rare enough to look closer each time. */
-    for (; end - p > 16; p += 16) {
-        __m128i a = _mm_loadu_si128((const __m128i *)(const void *)p);
-        __m128i b = _mm_loadu_si128((const __m128i *)(const void *)(p + 1));
+    /* A quote and a p together are rare enough to look closer each time. */
+    const char *stop = end - p >= 17 ? end - 17 : NULL; /* the last step; it overlaps the one before */
+    for (const char *q = p; stop; q += 16) {
+        q = q > stop ? stop : q;
+        __m128i a = _mm_loadu_si128((const __m128i *)(const void *)q);
+        __m128i b = _mm_loadu_si128((const __m128i *)(const void *)(q + 1));
         unsigned m = (unsigned)_mm_movemask_epi8(
             _mm_and_si128(_mm_cmpeq_epi8(a, _mm_set1_epi8('"')), _mm_cmpeq_epi8(b, _mm_set1_epi8('p'))));
         for (; m; m &= m - 1)
-            if (end - p - __builtin_ctz(m) >= 4 && !memcmp(p + __builtin_ctz(m), "\"ph\"", 4))
+            if (end - q - __builtin_ctz(m) >= 4 && !memcmp(q + __builtin_ctz(m), ph, sizeof ph))
                 return 1;
+        if (q == stop)
+            return 0;
     }
 #endif
-    return memmem(p, (size_t)(end - p), "\"ph\"", 4) != NULL;
+    return memmem(p, (size_t)(end - p), ph, sizeof ph) != NULL;
 }
 
 /* Nothing more is needed from the rest of the event. It is passed over unread when it is the rest of this one only: two
@@ -164,7 +169,15 @@ int kineto_fields_read(const struct kineto_tables *k, const char *text, const ch
     const char *key = NULL;
     size_t n = 0;
     int r;
-    *f = (struct kineto_fields){.start = text, .kind = KINETO_UNKNOWN};
+    f->start = text;
+    f->has = 0;
+    f->ph = '\0';
+    f->kind = KINETO_UNKNOWN;
+    f->name = (struct kineto_text){NULL, 0};
+    f->pid = f->tid = 0;
+    f->args = NULL;
+    f->args_done = 0;
+    kineto_args_clear(&f->a);
     while ((r = gw_json_next_key(&c, &key, &n)) == 1) {
         int done = read_member(&c, f, k, key, n);
         if (done > 0)

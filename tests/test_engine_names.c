@@ -168,7 +168,7 @@ static const struct {
     {"sm80_xmma_wgrad_implicit_gemm_indexed_f32f32_f32f32_f32_nhwckrsc_nhwc_ffma_tilesize64x64", GW_K_CONV_FP32, 0},
     {"ampere_scudnn_128x64_relu_interior_nn_v1", GW_K_CONV_FP32, 0},
     {"void implicit_convolve_sgemm<float, float, 1024, 5, 5, 3, 3, 3, 1, false, false, true>(int)", GW_K_CONV_FP32, 0},
-    {"void cudnn::winograd_nonfused::winogradForwardOutput4x4<float, float>(int)", GW_K_CONV, 0},
+    {"void cudnn::winograd_nonfused::winogradForwardOutput4x4<float, float>(int)", GW_K_CONV_FP32, 0},
     {"void cudnn::cnn::dgrad_engine<float, 128, 6, 7, 3, 3, 5, true>(int)", GW_K_CONV_FP32, 0},
     {"void wgrad_alg0_engine<float, 128, 5, 5, 3, 3, 3, false, 512>(int)", GW_K_CONV_FP32, 0},
     {"miopenSp3AsmConv_v21_1_2_gfx9_fp32_stride1", GW_K_CONV, 0},

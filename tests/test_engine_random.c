@@ -1,7 +1,7 @@
 /*
  * Random timelines through the whole engine: sums are exact, gains and shares in range, whatever the trace. Half of them
  * are noise, half are training loops with random troubles, so that steps are found and diagnoses fire. A failure prints
- * its seed; run the program with that number to repeat it.
+ * its seed; run the program with that number to repeat it, or with two numbers, first and last, for more than usual.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -22,7 +22,8 @@
 #define MS INT64_C(1000000)
 
 static uint64_t seed;
-static const char *only; /* one seed from the command line */
+static uint64_t first = 1, last = TRACES;
+static int only; /* seeds were given on the command line */
 
 static uint32_t rnd(uint32_t n)
 {
@@ -275,9 +276,7 @@ static void check_one(uint64_t number)
 static void test_promises(void **state)
 {
     (void)state;
-    if (only)
-        check_one(strtoull(only, NULL, 10));
-    for (uint64_t i = 1; i <= TRACES && !only; i++)
+    for (uint64_t i = first; i <= last; i++)
         check_one(i);
 }
 
@@ -285,7 +284,7 @@ static void test_promises(void **state)
 static void test_shift(void **state)
 {
     (void)state;
-    for (uint64_t number = 1; number <= 600 && !only; number++) {
+    for (uint64_t number = only ? first : 1; number <= (only ? last : 600); number++) {
         struct gw_trace *t[3];
         struct gw_arena *a[3];
         const struct gw_analysis *an[3];
@@ -374,7 +373,11 @@ static void test_generator(void **state)
 
 int main(int argc, char **argv)
 {
-    only = argc > 1 ? argv[1] : NULL;
+    only = argc > 1;
+    if (only) {
+        first = strtoull(argv[1], NULL, 10);
+        last = argc > 2 ? strtoull(argv[2], NULL, 10) : first;
+    }
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_promises),
         cmocka_unit_test(test_shift),

@@ -170,6 +170,9 @@ static void test_label_removed(void **state)
     x.remove = 1u << GW_CAUSE_MAIN_LOADING; /* another label */
     assert_int_equal(gw_replay_run(w.r, &x), 430 * US);
     x.remove = 0;
+    x.host_scale = 0.5; /* a faster host gets its batch no earlier (320 us); only the 10 us of dispatch after it shrink */
+    assert_int_equal(gw_replay_run(w.r, &x), 425 * US);
+    x.host_scale = 1;
     x.label_scale[GW_CAUSE_DATA_WAIT] = 0.5; /* the call comes at 180 us, 150 us earlier */
     assert_int_equal(gw_replay_run(w.r, &x), 280 * US);
     free_world(&w);

@@ -113,6 +113,12 @@ class Contract(unittest.TestCase):
         self.assertIsNone(j["facts"]["gpus"][1]["power_mw"])  # not told is null, never 0
         self.assertIn("thermal-throttle", [f["id"] for f in j["findings"]])
 
+    def test_every_check_is_in_the_documentation(self):
+        with open(os.path.join(HERE, "..", "docs", "check.md"), encoding="utf-8") as f:
+            words = set(f.read().replace(",", " ").replace("|", " ").split())
+        for c in report()["checks"]:
+            self.assertIn(c["id"], words)
+
     def test_text_and_json_together(self):
         with tempfile.TemporaryDirectory() as d:
             path = os.path.join(d, "r.json")

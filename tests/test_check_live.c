@@ -267,7 +267,7 @@ static void an_old_machine_with_cgroup_v1(void **state)
     look_at(&m, "fixtures/check/cgroup_v1.root", "fixtures/check/two_socket.nvml", &o);
     expect(&m, "cpu-quota", GW_CHECK_LOOK, "2 CPUs; throttled in 20 % of the periods so far");
     expect(&m, "memory", GW_CHECK_GOOD, "7.0 GiB of 8.0 GiB free (cgroup limit)");
-    expect(&m, "container", GW_CHECK_GOOD, "Docker");
+    expect(&m, "container", GW_CHECK_GOOD, "Docker; processes of others cannot be seen");
     expect(&m, "profiling", GW_CHECK_GOOD, "open");
     expect(&m, "power-source", GW_CHECK_BAD, "on battery (37 %)");
     expect(&m, "cpu", GW_CHECK_GOOD, "powersave"); /* intel_pstate: the hardware picks */

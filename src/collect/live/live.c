@@ -10,8 +10,9 @@
 enum { SAMPLE_MS = 600, LOAD_MS = 1500, STEP_MS = 100 };
 #define MEASURE_SECONDS 12.0 /* for all GPUs; with memory (0.3 s) and disks (3 s each) the whole stays under 20 s */
 
-/* The collectors that look once, in order; NVML's facts come before the PCI bus, which adds to its GPUs. */
-static void (*const collectors[])(struct gw_live *) = {gw_live_system,  gw_live_cpu,       gw_live_cgroup,
+/* The collectors that look once. The system comes before NVML, whose processes may be of another PID namespace, and
+ * the PCI bus after it, because it adds to NVML's GPUs. */
+static void (*const collectors[])(struct gw_live *) = { gw_live_cpu,       gw_live_cgroup,
                                                        gw_live_memory,  gw_live_processes, gw_live_storage,
                                                        gw_live_environ, gw_live_python};
 
@@ -59,14 +60,15 @@ int gw_live_collect(struct gw_env *env, const struct gw_live_options *o)
     snprintf(root, sizeof root, "%s", o->root ? o->root : "");
     for (size_t n = strlen(root); n && root[n - 1] == '/'; n--)
         root[n - 1] = '\0';
+    gw_live_system(&l);
+    struct gw_live_nvml *nvml = gw_live_nvml_open(&l);
+    gw_live_nvml_facts(nvml); /* before the load, so that our own copies are nobody's job */
     if (o->load) {
         if (gw_cuda_child_load(child) == 0)
             gw_env_set(env, GW_HOST_LOADED, 1);
         else
             gw_env_note(env, "--load", "no copy load: the links were sampled as they are");
     }
-    struct gw_live_nvml *nvml = gw_live_nvml_open(&l);
-    gw_live_nvml_facts(nvml);
     sample(&l, nvml, o->sample_ms > 0 ? o->sample_ms : o->load ? LOAD_MS : SAMPLE_MS);
     gw_live_pci(&l);
     gw_live_nvml_close(nvml);

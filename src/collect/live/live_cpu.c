@@ -138,13 +138,6 @@ void gw_live_cpu(struct gw_live *l)
             gw_env_set_str(l->env, GW_HSTR_CPUS_ALLOWED, list, strlen(list));
             gw_env_set(l->env, GW_HOST_ALLOWED, gw_cpulist_count(list, NULL, 0));
         }
-        p = gw_live_line(text, "NSpid");
-        if (p) { /* two numbers: our pid outside, and inside */
-            p += strspn(p, "0123456789");
-            p += strspn(p, " \t");
-            if (isdigit((unsigned char)*p))
-                gw_env_set(l->env, GW_HOST_PID_NAMESPACE, 1);
-        }
     }
     if (gw_live_read(l, text, sizeof text, "/proc/loadavg") > 0)
         gw_env_set(l->env, GW_HOST_LOAD_X100, (int64_t)(strtod(text, NULL) * 100 + 0.5));

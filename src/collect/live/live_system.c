@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <unistd.h>
 
 #include "collect/envvars.h"
 #include "collect/live/live.h"
@@ -20,6 +21,19 @@ static void release(struct gw_live *l)
         if (p && *p == '"')
             gw_env_set_str(l->env, GW_HSTR_OS, p + 1, strcspn(p + 1, "\"\n"));
     }
+}
+
+/* The first PID namespace of a kernel always has this inode (PROC_PID_INIT_INO, include/linux/proc_ns.h). */
+#define FIRST_PID_NAMESPACE "pid:[4026531836]"
+
+static void pid_namespace(struct gw_live *l)
+{
+    char path[4096], target[64];
+    ssize_t n = readlink(gw_live_path(l, path, sizeof path, "/proc/self/ns/pid"), target, sizeof target - 1);
+    if (n <= 0)
+        return;
+    target[n] = '\0';
+    gw_env_set(l->env, GW_HOST_PID_NAMESPACE, strcmp(target, FIRST_PID_NAMESPACE) != 0);
 }
 
 static void container(struct gw_live *l)
@@ -109,6 +123,7 @@ void gw_live_system(struct gw_live *l)
 {
     release(l);
     container(l);
+    pid_namespace(l);
     modules(l);
     battery(l);
 }

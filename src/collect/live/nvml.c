@@ -1,5 +1,6 @@
 #include "collect/live/nvml.h"
 
+#include <dirent.h>
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -182,6 +183,26 @@ static void mig(struct gw_live_nvml *n, unsigned i, struct gw_gpu *g)
     }
 }
 
+/* 1 when the process has a device of the driver open. 0 also when we may not look. */
+static int holds_gpu(struct gw_live *l, unsigned pid)
+{
+    char dir[4096], path[4200], target[64];
+    struct dirent *e;
+    int hit = 0, left = 1000;
+    DIR *d = opendir(gw_live_path(l, dir, sizeof dir, "/proc/%u/fd", pid));
+    while (d && !hit && left-- > 0 && (e = readdir(d))) {
+        snprintf(path, sizeof path, "%.3900s/%.200s", dir, e->d_name);
+        ssize_t n = readlink(path, target, sizeof target - 1);
+        if (n > 0) {
+            target[n] = '\0';
+            hit = strncmp(target, "/dev/nvidia", 11) == 0;
+        }
+    }
+    if (d)
+        closedir(d);
+    return hit;
+}
+
 static void add_process(struct gw_live_nvml *n, unsigned i, const struct nvml_process *p, int compute)
 {
     char comm[64];
@@ -195,6 +216,9 @@ static void add_process(struct gw_live_nvml *n, unsigned i, const struct nvml_pr
     if (p->bytes != ~0ull && p->bytes < (1ull << 62))
         rec->bytes = (int64_t)p->bytes;
     rec->resolved = gw_live_read(n->l, comm, sizeof comm, "/proc/%u/comm", p->pid) > 0;
+    /* In a PID namespace the driver may speak of the host's numbers: another process may bear the same one here. */
+    if (gw_env_get(n->l->env, GW_HOST_PID_NAMESPACE) == 1 && !holds_gpu(n->l, p->pid))
+        rec->resolved = 0;
     if (rec->resolved)
         rec->name = gw_env_dup(n->l->env, comm, strlen(comm));
 }

@@ -235,6 +235,33 @@ static void work(struct view *w)
     }
 }
 
+static double share_of(int64_t part, const struct gw_diff_side *s) { return (double)part / (double)s->dev->steady.wall; }
+
+/* Without steps there is no time a step, but a picture of the whole. */
+static void shares(struct view *w)
+{
+    const struct gw_diff *d = w->d;
+    struct gw_text *t = &w->t;
+    if (!d->a.dev || !d->b.dev || d->a.dev->steady.wall <= 0 || d->b.dev->steady.wall <= 0)
+        return;
+    const struct gw_partition *p = &d->a.dev->steady, *q = &d->b.dev->steady;
+    const char *const names[] = {"compute", "comm", "copies", "idle"};
+    const int64_t a[] = {p->compute, p->comm_exposed, p->copy_exposed, p->idle}, b[] = {q->compute, q->comm_exposed, q->copy_exposed, q->idle};
+    heading(w, _("Where the recorded time goes"));
+    gw_text_style(t, GW_STYLE_DIM);
+    cell(t, "A", NAME_COLS + NUMBER_COLS);
+    cell(t, "B", NAME_COLS + 2 * NUMBER_COLS);
+    gw_text_style(t, GW_STYLE_PLAIN);
+    gw_text_line(t);
+    for (int i = 0; i < 4; i++) {
+        gw_text_tab(t, 2);
+        gw_text_words(t, names[i]);
+        cell(t, gw_fmt_percent(share_of(a[i], &d->a)).s, NAME_COLS + NUMBER_COLS);
+        cell(t, gw_fmt_percent(share_of(b[i], &d->b)).s, NAME_COLS + 2 * NUMBER_COLS);
+        gw_text_line(t);
+    }
+}
+
 /* ---- what else is to be said ---- */
 
 static void promise(struct view *w)
@@ -363,6 +390,8 @@ int gw_render_diff_terminal(const struct gw_diff_view *v, FILE *out, const struc
         gw_text_words(&w.t, _("* more than noise. Parts are means over the steps and add up to the mean step."));
         gw_text_style(&w.t, GW_STYLE_PLAIN);
         gw_text_line(&w.t);
+    } else {
+        shares(&w);
     }
     remarks(&w);
     gates(&w);

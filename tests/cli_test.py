@@ -173,9 +173,12 @@ class TestUsage(Case):
         for args in ((), ("--bogus", SMALL), ("--width=x", SMALL), ("--width=1", SMALL), ("--width=-5", SMALL),
                      ("--threads=0", SMALL), ("--threads=two", SMALL), ("--max-memory=0", SMALL), ("--max-memory=lots", SMALL),
                      ("--max-memory=-1G", SMALL), ("--max-memory=99999999999999G", SMALL), ("--max-memory=1X", SMALL),
-                     ("--json", "-", SMALL, SMALL), ("--json=", SMALL), ("",)):
+                     ("--json=", SMALL), ("",)):
             with self.subTest(args=args):
                 self.assertIn("--help", self.misused("read", *args))
+
+    def test_json_of_files_that_do_not_belong_together(self):
+        self.refused(run("read", "--json", "-", SMALL, SMALL), USAGE, "--json takes one FILE")
 
     def test_sizes(self):
         for size in ("64M", "64m", "64MB", "64MiB", "65536K", "1G", "67108864"):

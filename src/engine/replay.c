@@ -456,7 +456,8 @@ int64_t gw_replay_run(const struct gw_replay *r, const struct gw_whatif *w)
         host_end = fin > host_end || !it->overlaps ? fin : host_end;
     }
     free(end);
-    return (int64_t)((r->open_end ? latest : last) - first);
+    double ns = (r->open_end ? latest : last) - first;
+    return ns > 0 && ns < 9e18 ? (int64_t)ns : 0; /* clocks that disagree may turn the order round: a length of nothing */
 }
 
 double gw_replay_error(const struct gw_replay *r) { return r->error; }

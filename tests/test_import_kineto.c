@@ -120,7 +120,7 @@ static void test_op_shapes(void **state)
 {
     (void)state;
     struct reading r = read_events("{" OP ", \"args\": {\"External id\": 5,\"Input Dims\": [[8, 3], []],  \"Input "
-                                          "type\" : [\"float\", \"\"] , \"Ev Idx\": 2}},"
+                                   "type\" : [\"float\", \"\"] , \"Ev Idx\": 2}},"
                                    "{\"args\": {\"Input dims\": [[1]]}, " OP "}, {" OP "}");
     assert_string_equal(gw_trace_text(r.t, (uint32_t)ev(&r, 0)->arg0), "[[8, 3], []]");
     assert_string_equal(gw_trace_text(r.t, (uint32_t)ev(&r, 0)->arg1), "[\"float\", \"\"]");
@@ -525,6 +525,27 @@ static void test_memory_cap(void **state)
     gw_trace_destroy(t);
 }
 
+/* Ever new names fill the same memory. */
+static void test_memory_cap_of_names(void **state)
+{
+    (void)state;
+    static char buf[1 << 20];
+    size_t n = (size_t)sprintf(buf, "{\"traceEvents\": [");
+    for (int i = 0; i < 500; i++)
+        n += (size_t)sprintf(buf + n, "{" OP ", \"name\": \"%0900d\"},", i);
+    sprintf(buf + n, "]}");
+    struct gw_trace *t = gw_trace_create(100000);
+    struct gw_error err = {0};
+    struct gw_import_options o = {.threads = 1};
+    struct gw_stream_options so = {.block_bytes = 10000};
+    struct gw_stream *s = gw_stream_memory(buf, strlen(buf), &so, &err);
+    assert_int_equal(kineto_read(t, s, "x", &o, &err), 0);
+    assert_true(gw_trace_count(t) >= 80 && gw_trace_count(t) < 110); /* about 1 KB each */
+    assert_int_equal(t->loss[GW_LOSS_MEMORY_CAP].count, 1);
+    gw_stream_close(s);
+    gw_trace_destroy(t);
+}
+
 static int stop_at_once(void *user, int64_t done, int64_t total)
 {
     int *calls = user;
@@ -579,6 +600,7 @@ int main(void)
         cmocka_unit_test(test_lane_names),
         cmocka_unit_test(test_several_writers),
         cmocka_unit_test(test_memory_cap),
+        cmocka_unit_test(test_memory_cap_of_names),
         cmocka_unit_test(test_progress_may_stop),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

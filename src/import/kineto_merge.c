@@ -8,6 +8,9 @@
 /* Slices open at one time, and rows named in metadata. Real traces have some hundred of either. */
 enum { OPEN_MAX = 1 << 20, LABELS_MAX = 1 << 20 };
 
+/* Bytes that the table of names takes for one beside its text: two slots of its index, address and length. */
+enum { NAME_COST = 40 };
+
 struct open_slice {
     struct gw_event e;
     uint32_t below; /* the slice around it, or the next unused entry; + 1 */
@@ -61,7 +64,21 @@ void kineto_merge_lose(struct kineto_merge *m, enum gw_loss loss, uint64_t n, in
 
 /* ---- local numbers ---- */
 
-static uint32_t trace_name(struct kineto_merge *m, const struct kineto_batch *b, const struct kineto_name *n)
+/* Names count against the trace's cap too: a trace of ever new ones must not take memory without bound. */
+static void count_name(struct kineto_merge *m, const struct kineto_name *n, uint32_t id)
+{
+    if (id <= m->last_name)
+        return;
+    m->last_name = id;
+    m->name_bytes += n->n + NAME_COST;
+    size_t room = m->t->max_bytes;
+    if (room && !m->full && m->t->events.len * (sizeof(struct gw_event) + 8) + m->name_bytes > room) {
+        m->full = 1;
+        kineto_merge_lose(m, GW_LOSS_MEMORY_CAP, 1, -1);
+    }
+}
+
+static uint32_t new_name(struct kineto_merge *m, const struct kineto_batch *b, const struct kineto_name *n)
 {
     const char *s = n->s ? n->s : (const char *)b->scratch.data + n->at;
     if (!n->decode)
@@ -102,7 +119,8 @@ static int learn(struct kineto_merge *m, const struct kineto_batch *b)
         uint32_t *slot = gw_array_push(names);
         if (!slot)
             return GW_ENOMEM;
-        *slot = trace_name(m, b, n + i);
+        *slot = new_name(m, b, n + i);
+        count_name(m, n + i, *slot);
     }
     const struct kineto_lane *l = b->lanes.data;
     for (size_t i = 0; i < b->lanes.len; i++) {

@@ -24,6 +24,8 @@ struct kineto_merge {
 
     /* private */
     int parsers;
+    uint32_t last_name; /* of those whose memory is counted */
+    size_t name_bytes;
     struct gw_array names[KINETO_THREADS_MAX],
         lanes[KINETO_THREADS_MAX]; /* uint32_t: local number - 1 -> the trace's */
     struct gw_array text;          /* char: one decoded name */

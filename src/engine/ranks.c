@@ -7,10 +7,13 @@
 #include "engine/ranks_match.h"
 
 #define SAME_WORK 0.10       /* share of kernel time under common names below which two ranks run different jobs */
-#define LATE_SHARE 0.5       /* of the latest rank's lateness: such ranks are named together */
+#define LATE_SHARE 0.4       /* of the latest rank's lateness: such ranks are named together */
 #define SYSTEMATIC_SHARE 0.6 /* of all lateness */
 #define SYSTEMATIC_MIN 3     /* matched collectives */
+#define SYSTEMATIC_STEPS 0.6 /* of the steps in which lateness costs something: in so many the latest rank is late */
+#define LATE_IN_STEP 0.25    /* of the lateness of a step's latest rank: a rank with that much is late in that step */
 #define REASON_SHARE 0.1     /* of the first reason: less is not worth a word */
+#define REASON_MIN 0.05      /* of the rank's lateness: less explains nothing */
 #define SAVED_MAX 0.95       /* of the wall: what a gain may claim at most */
 
 struct gw_cmp { /* a comparison being made */
@@ -24,13 +27,9 @@ struct gw_cmp { /* a comparison being made */
     double *late_ns;         /* [rank] */
     int64_t *wait, *exposed; /* [rank], of the match at hand */
     int64_t *sorted;         /* scratch */
-    struct gw_array steps;   /* struct gw_step_cost */
+    struct gw_array steps;   /* int64_t: numbers of the steps */
+    struct gw_array in_step; /* n doubles a step: lateness of each rank */
     size_t step_at;          /* where the last one was found */
-};
-
-struct gw_step_cost {
-    int64_t step;
-    double late, all; /* lateness of the late ranks; of all */
 };
 
 static int cmp_i64(const void *a, const void *b)
@@ -103,6 +102,7 @@ struct gw_one { /* of a match */
     size_t members, last;
     int cold;                 /* a rank's recording begins with it: who came when says nothing */
     int64_t transfer, median; /* median wait */
+    int64_t median_exposed;   /* of all but the last */
     double hidden;            /* exposed share of the waiting, 0..1: lateness counts as far as it costs time */
 };
 
@@ -123,19 +123,26 @@ static int look_at(struct gw_cmp *c, const uint32_t *row, struct gw_one *o)
         }
     }
     size_t n = 0;
+    int64_t free_of_wait = c->list[o->last]->coll[row[o->last]].exposed;
     for (size_t r = 0; r < c->n; r++) {
         if (row[r] == GW_NONE)
             continue;
         const struct gw_rank_coll *k = c->list[r]->coll + row[r];
-        int64_t w = k->end - k->start - o->transfer, e = k->exposed - o->transfer;
-        c->wait[r] = w;
-        c->exposed[r] = e < 0 ? 0 : e < w ? e : w;
-        c->sorted[n++] = w;
-        wait += (double)w;
+        /* the last rank shows what is exposed without waiting: others could hide as much of the transfer */
+        int64_t e = k->exposed - free_of_wait;
+        c->wait[r] = k->end - k->start - o->transfer;
+        c->exposed[r] = c->wait[r] > 0 && e > 0 ? e : 0;
+        c->sorted[n++] = c->wait[r];
+        wait += (double)c->wait[r];
         exposed += (double)c->exposed[r];
     }
     o->median = median_sorted(c, n);
-    o->hidden = wait > 0 ? exposed / wait : 0;
+    n = 0;
+    for (size_t r = 0; r < c->n; r++)
+        if (row[r] != GW_NONE && r != o->last)
+            c->sorted[n++] = c->exposed[r];
+    o->median_exposed = median_sorted(c, n);
+    o->hidden = wait > 0 ? fmin(exposed / wait, 1) : 0;
     return !o->cold;
 }
 
@@ -144,9 +151,33 @@ static double lateness(const struct gw_cmp *c, const struct gw_one *o, size_t r)
     return c->wait[r] < o->median ? (double)(o->median - c->wait[r]) * o->hidden : 0;
 }
 
+/* Adds the lateness of the match in c->wait to its step. */
+static int add_step(struct gw_cmp *c, const uint32_t *row, const struct gw_one *o, int64_t step)
+{
+    const int64_t *known = c->steps.data;
+    size_t k = 0, at = c->steps.len;
+    for (; k < c->steps.len; k++) { /* matches come in order, class by class: the next one is near the last */
+        at = (c->step_at + k) % c->steps.len;
+        if (known[at] == step)
+            break;
+    }
+    if (k == c->steps.len) {
+        int64_t *s = gw_array_push(&c->steps);
+        at = c->steps.len - 1;
+        if (!s || !gw_array_push(&c->in_step))
+            return GW_ENOMEM;
+        *s = step;
+    }
+    c->step_at = at;
+    double *late = (double *)c->in_step.data + at * c->n;
+    for (size_t r = 0; r < c->n; r++)
+        late[r] += row[r] != GW_NONE ? lateness(c, o, r) : 0;
+    return GW_OK;
+}
+
 /* ---- sums ---- */
 
-static void add_match(struct gw_cmp *c, size_t i, double *balanced)
+static int add_match(struct gw_cmp *c, size_t i, double *balanced, double *unlate)
 {
     struct gw_one o;
     const uint32_t *row = row_of(c, i);
@@ -155,13 +186,15 @@ static void add_match(struct gw_cmp *c, size_t i, double *balanced)
     for (size_t r = 0; !counts && r < c->n; r++)
         c->row[r].cold += row[r] != GW_NONE ? c->exposed[r] : 0;
     if (!counts)
-        return;
-    int64_t wait = 0;
+        return GW_OK;
+    int64_t wait = 0, step = -1;
     c->row[o.last].last++;
+    *unlate += (double)o.median_exposed * (double)o.members / (double)c->n;
     for (size_t r = 0; r < c->n; r++) {
         if (row[r] == GW_NONE)
             continue;
         const struct gw_rank_coll *e = c->list[r]->coll + row[r];
+        step = e->step;
         c->row[r].wait += c->wait[r];
         c->row[r].wait_exposed += c->exposed[r];
         c->row[r].transfer += o.transfer;
@@ -175,6 +208,7 @@ static void add_match(struct gw_cmp *c, size_t i, double *balanced)
     k->transfer += o.transfer;
     k->wait += wait / (int64_t)o.members;
     c->x->matched += (int64_t)o.members;
+    return step >= 0 ? add_step(c, row, &o, step) : GW_OK;
 }
 
 static int transfer_medians(struct gw_cmp *c)
@@ -235,40 +269,18 @@ static void choose_late(struct gw_cmp *c)
         c->late[x->late[k]] = 1;
 }
 
-static int add_step(struct gw_cmp *c, int64_t step, double late, double all)
-{
-    struct gw_step_cost *s = c->steps.data;
-    for (size_t i = 0; i < c->steps.len; i++) { /* matches come in order, class by class: the next one is near the last */
-        size_t k = (c->step_at + i) % c->steps.len;
-        if (s[k].step != step)
-            continue;
-        s[k].late += late;
-        s[k].all += all;
-        c->step_at = k;
-        return GW_OK;
-    }
-    c->step_at = c->steps.len;
-    s = gw_array_push(&c->steps);
-    if (!s)
-        return GW_ENOMEM;
-    *s = (struct gw_step_cost){step, late, all};
-    return GW_OK;
-}
-
 /* Wall that would be saved if the late ranks came with the latest of the others: what that one still waits. */
-static int add_saved(struct gw_cmp *c, size_t i, double *saved)
+static void add_saved(struct gw_cmp *c, size_t i, double *saved)
 {
     struct gw_one o;
     const uint32_t *row = row_of(c, i);
     if (!look_at(c, row, &o))
-        return GW_OK;
-    int64_t least = INT64_MAX, step = -1;
-    double late = 0, all = 0;
+        return;
+    int64_t least = INT64_MAX;
+    double late = 0;
     for (size_t r = 0; r < c->n; r++) {
         if (row[r] == GW_NONE)
             continue;
-        step = c->list[r]->coll[row[r]].step;
-        all += lateness(c, &o, r);
         if (c->late[r])
             late += lateness(c, &o, r);
         else
@@ -276,23 +288,41 @@ static int add_saved(struct gw_cmp *c, size_t i, double *saved)
     }
     if (least != INT64_MAX && late > 0)
         *saved += (double)least * (double)o.members / (double)c->n;
-    return step >= 0 ? add_step(c, step, late, all) : GW_OK;
 }
 
-static void sum_steps(struct gw_cmp *c)
+static double sum_of(const double *v, size_t n, const unsigned char *only)
+{
+    double sum = 0;
+    for (size_t r = 0; r < n; r++)
+        sum += !only || only[r] ? v[r] : 0;
+    return sum;
+}
+
+/* In how many steps are they late, and is it always the same rank? */
+static void judge_steps(struct gw_cmp *c)
 {
     struct gw_ranks *x = c->x;
-    const struct gw_step_cost *s = c->steps.data;
-    double all = 0, worst = 0;
+    const double *v = c->in_step.data;
+    double all = 0, worst = 0, theirs = 0;
+    size_t matter = 0, first = 0;
     x->seen_steps = (int64_t)c->steps.len;
     for (size_t i = 0; i < c->steps.len; i++)
-        all += s[i].late;
-    for (size_t i = 0; i < c->steps.len; i++) {
-        worst = fmax(worst, s[i].late);
-        /* late in this step, and by more than a tenth of what it is on average */
-        x->late_steps += s[i].late * 2 > s[i].all && s[i].late * 10 > all / (double)c->steps.len;
+        all += sum_of(v + i * c->n, c->n, NULL) / (double)c->steps.len;
+    for (size_t i = 0; i < c->steps.len; i++, v += c->n) {
+        double step = sum_of(v, c->n, NULL), late = sum_of(v, c->n, c->late), most = 0;
+        for (size_t r = 0; r < c->n; r++)
+            most = fmax(most, v[r]);
+        theirs += late;
+        worst = fmax(worst, late);
+        if (step * 10 <= all) /* less than a tenth of the usual: nothing to speak of */
+            continue;
+        matter++;
+        x->late_steps += late * 2 > step;
+        first += v[x->late[0]] >= LATE_IN_STEP * most;
     }
-    x->worst_step = all > 0 ? worst / all : 0;
+    x->worst_step = theirs > 0 ? worst / theirs : 0;
+    if (matter && (double)first < SYSTEMATIC_STEPS * (double)matter)
+        x->systematic = 0;
 }
 
 /* ---- what the late rank did before ---- */
@@ -350,10 +380,11 @@ static int find_reasons(struct gw_cmp *c)
         all += row_of(c, i)[s] != GW_NONE && look_at(c, row_of(c, i), &o);
         late += use[i] = (unsigned char)is_late_at(c, i, s);
     }
-    if (late * 2 >= all) /* its lateness is everywhere: look at all, since waits hidden behind compute shift it about */
+    if (late * 2 >= all) /* its lateness is everywhere: look at all, since waits hidden behind compute shift it about; other
+                          * groups' collectives too, so that each rank's whole step is seen */
         for (size_t i = 0; i < c->m.rows.len; i++) {
             struct gw_one o;
-            use[i] = row_of(c, i)[s] != GW_NONE && look_at(c, row_of(c, i), &o);
+            use[i] = (unsigned char)look_at(c, row_of(c, i), &o);
         }
     x->before = (int64_t)(late * 2 >= all ? all : late);
     for (size_t r = 0; r < c->n; r++)
@@ -371,6 +402,8 @@ static int find_reasons(struct gw_cmp *c)
             add_reason(x, &(struct gw_ranks_reason){.did = d, .own = did[s][d], .others = others, .top = c->list[s]->names[top[d]]});
         }
     }
+    if (x->reasons && (double)(x->reason[0].own - x->reason[0].others) < REASON_MIN * c->late_ns[s])
+        x->reasons = 0;
     while (x->reasons > 1 && (double)(x->reason[x->reasons - 1].own - x->reason[x->reasons - 1].others) <
                                  REASON_SHARE * (double)(x->reason[0].own - x->reason[0].others))
         x->reasons--;
@@ -416,16 +449,48 @@ static void windows(struct gw_cmp *c)
     c->x->steps = median_sorted(c, c->n);
 }
 
+static int64_t times(int64_t v, double f) { return (int64_t)((double)v * f); }
+
+/* Sums over the steps that all ranks recorded become sums over the window. Returns the factor for the window. */
+static double extrapolate(struct gw_cmp *c)
+{
+    struct gw_ranks *x = c->x;
+    if (!x->numbered || x->seen_steps <= 0)
+        return 1;
+    for (size_t r = 0; r < c->n; r++) {
+        struct gw_ranks_row *w = c->row + r;
+        double f = fmax(1, (double)c->list[r]->steps / (double)x->seen_steps);
+        w->wait = times(w->wait, f);
+        w->wait_exposed = times(w->wait_exposed, f);
+        w->transfer = times(w->transfer, f);
+        w->transfer_exposed = times(w->transfer_exposed, f);
+        w->late = times(w->late, f);
+    }
+    double f = fmax(1, (double)x->steps / (double)x->seen_steps);
+    struct gw_ranks_class *k = c->m.classes.data;
+    for (size_t i = 0; i < c->m.classes.len; i++) {
+        k[i].transfer = times(k[i].transfer, f);
+        k[i].wait = times(k[i].wait, f);
+        k[i].count = times(k[i].count, f);
+    }
+    for (size_t i = 0; i < x->reasons; i++) {
+        x->reason[i].own = times(x->reason[i].own, f);
+        x->reason[i].others = times(x->reason[i].others, f);
+    }
+    return f;
+}
+
 static int compare(struct gw_cmp *c)
 {
     struct gw_ranks *x = c->x;
-    double balanced = 0, saved = 0;
+    double balanced = 0, saved = 0, unlate = 0;
     if (gw_matches_find(&c->m, c->list, c->n) < 0)
         return GW_ENOMEM;
     x->spread = c->m.spread;
     x->numbered = c->m.numbered;
     for (size_t i = 0; i < c->m.rows.len; i++)
-        add_match(c, i, &balanced);
+        if (add_match(c, i, &balanced, &unlate) < 0)
+            return GW_ENOMEM;
     for (size_t r = 0; r < c->n; r++)
         x->unmatched += (int64_t)c->list[r]->ncoll;
     x->unmatched -= x->matched;
@@ -436,14 +501,15 @@ static int compare(struct gw_cmp *c)
     }
     choose_late(c);
     for (size_t i = 0; i < c->m.rows.len; i++)
-        if (add_saved(c, i, &saved) < 0)
-            return GW_ENOMEM;
-    sum_steps(c);
-    double most = SAVED_MAX * (double)x->wall;
-    x->saved = (int64_t)fmin(saved, most);
-    x->balanced = (int64_t)fmin(balanced, most);
+        add_saved(c, i, &saved);
+    if (x->late_count)
+        judge_steps(c);
     if (x->late_count && find_reasons(c) < 0)
         return GW_ENOMEM;
+    double most = SAVED_MAX * (double)x->wall, whole = extrapolate(c);
+    x->saved = (int64_t)fmin(saved * whole, most);
+    x->balanced = (int64_t)fmin(balanced * whole, most);
+    x->unlate = (int64_t)fmin(unlate * whole, most);
     return transfer_medians(c) < 0 ? GW_ENOMEM : keep_classes(c);
 }
 
@@ -458,7 +524,8 @@ struct gw_ranks *gw_ranks_compare(const struct gw_rank_summary *const *list, siz
     c.wait = calloc(n, sizeof *c.wait);
     c.exposed = calloc(n, sizeof *c.exposed);
     c.sorted = calloc(n, sizeof *c.sorted);
-    gw_array_init(&c.steps, sizeof(struct gw_step_cost), 0);
+    gw_array_init(&c.steps, sizeof(int64_t), 0);
+    gw_array_init(&c.in_step, n * sizeof(double), 0);
     if (!c.x || !c.row || !c.late || !c.late_ns || !c.wait || !c.exposed || !c.sorted)
         goto out;
     c.x->n = n;
@@ -468,6 +535,7 @@ struct gw_ranks *gw_ranks_compare(const struct gw_rank_summary *const *list, siz
 out:
     gw_matches_free(&c.m);
     gw_array_free(&c.steps);
+    gw_array_free(&c.in_step);
     free(c.late);
     free(c.late_ns);
     free(c.wait);

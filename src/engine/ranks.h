@@ -30,8 +30,10 @@ enum gw_ranks_fit {
 };
 
 struct gw_ranks_row {
-    int64_t wait, wait_exposed;         /* for later ranks, in matched collectives; the part that no compute hides */
-    int64_t transfer, transfer_exposed; /* once all were there */
+    int64_t wait;   /* for later ranks, in matched collectives */
+    int64_t wait_exposed; /* what no compute hides because of that: waiting, and transfers that the last rank could hide */
+    int64_t transfer; /* once all were there */
+    int64_t transfer_exposed; /* what else is exposed */
     int64_t cold;   /* waiting at collectives before which nothing was recorded: says nothing about the job */
     int64_t late;   /* how much later than the median rank it came, where that cost the others time */
     int64_t last;   /* matched collectives at which it came last */
@@ -72,10 +74,12 @@ struct gw_ranks {
     size_t late_count;
     double late_share;           /* of all lateness, that of these ranks */
     int systematic;              /* 1 = it is always these */
-    int64_t late_steps, seen_steps; /* steps in which one of them is last where it counts; steps compared; 0 unknown */
+    int64_t late_steps, seen_steps; /* steps in which one of them is last where it counts; steps compared (sums are
+                                     * extrapolated from these to the window); 0 unknown */
     double worst_step;           /* share of their lateness that falls into one step */
     int64_t saved;               /* wall saved if they came with the latest of the others */
     int64_t balanced;            /* wall saved if all ranks always came together, at their mean */
+    int64_t unlate;              /* wall saved if the last one always came with the median of the others */
     int64_t before;              /* matched collectives that the reasons rest on */
     struct gw_ranks_reason reason[GW_RANKS_REASONS];
     size_t reasons;

@@ -205,9 +205,10 @@ static int pair_up(struct gw_matching *g, size_t ra, size_t rb)
     if (!n || (double)n < PAIRED * (double)less)
         return 0;
     int64_t spread = spread_of(g, a, b, g->pairs.data, n, &off, &transfer);
-    if (n == 1 && g->known[ra] && g->known[rb]) { /* one pair alone has no spread: judge it by the clocks as known */
-        spread = off - (g->offset[rb] - g->offset[ra]);
-        spread = spread < 0 ? -spread : spread;
+    if (g->known[ra] && g->known[rb]) { /* the clocks are known: another group may be off by a constant too */
+        int64_t wrong = off - (g->offset[rb] - g->offset[ra]);
+        wrong = wrong < 0 ? -wrong : wrong;
+        spread = wrong > tolerance(transfer) ? wrong : spread;
     }
     if (spread > tolerance(transfer))
         return 0;
@@ -297,26 +298,48 @@ static int match_class(struct gw_matching *g, uint32_t cls)
     return rc;
 }
 
-/* The class with most collectives goes first: it settles the offsets of the clocks. */
+struct gw_order {
+    uint32_t cls;
+    int64_t spread; /* of its ends, rank 0 against the others; the largest */
+    size_t count;
+};
+
+static int cmp_order(const void *a, const void *b)
+{
+    const struct gw_order *x = a, *y = b;
+    if (x->spread != y->spread)
+        return x->spread < y->spread ? -1 : 1;
+    return x->count != y->count ? (x->count > y->count ? -1 : 1) : (x->cls > y->cls) - (x->cls < y->cls);
+}
+
+/* How well a class fits as a collective of all ranks. */
+static int rate(struct gw_matching *g, struct gw_order *o)
+{
+    o->count = sides_of(g, o->cls);
+    for (size_t r = 1; r < g->m->n; r++) {
+        int64_t off, transfer, s = INT64_MAX;
+        g->pairs.len = 0;
+        if ((g->m->numbered ? pair_by_step(g, g->side, g->side + r) : pair_by_order(g, g->side, g->side + r)) < 0)
+            return GW_ENOMEM;
+        if (g->pairs.len > 2)
+            s = spread_of(g, g->side, g->side + r, g->pairs.data, g->pairs.len, &off, &transfer);
+        o->spread = s > o->spread ? s : o->spread;
+    }
+    return GW_OK;
+}
+
+/* The class whose ends fit best goes first: it settles the offsets of the clocks, by which the others are judged. */
 static int match_all(struct gw_matching *g)
 {
     size_t n = g->m->classes.len;
-    struct gw_order {
-        size_t count;
-        uint32_t cls;
-    } *o = calloc(n + 1, sizeof *o);
+    struct gw_order *o = calloc(n + 1, sizeof *o);
     int rc = o ? GW_OK : GW_ENOMEM;
-    for (size_t r = 0; o && r < g->m->n; r++)
-        for (size_t i = 0; i < g->list[r]->ncoll; i++)
-            o[g->cls_of[r][i]].count++;
-    for (size_t i = 0; o && i < n; i++)
+    for (size_t i = 0; rc == GW_OK && i < n; i++) {
         o[i].cls = (uint32_t)i;
-    for (size_t i = 1; o && i < n; i++) /* few classes: insertion sort, stable */
-        for (size_t k = i; k > 0 && o[k].count > o[k - 1].count; k--) {
-            struct gw_order t = o[k];
-            o[k] = o[k - 1];
-            o[k - 1] = t;
-        }
+        rc = rate(g, o + i);
+    }
+    if (rc == GW_OK && n)
+        qsort(o, n, sizeof *o, cmp_order);
     for (size_t i = 0; rc == GW_OK && i < n; i++)
         rc = match_class(g, o[i].cls);
     free(o);

@@ -180,17 +180,17 @@ int gw_find_straggler(struct gw_rank_diag *g)
         return GW_SILENT;
     struct gw_draft *f = gw_diag_add(&g->d, GW_F_STRAGGLER, (int64_t)(x->systematic ? fmax(wait, (double)x->saved) : mean));
     const char *who = late_names(g), *first = gw_rank_who(g, x->late[0]);
-    double saved = (double)x->saved, balanced = (double)x->balanced;
+    int once = x->seen_steps <= 1 || x->worst_step > 0.5;
+    double saved = (double)x->saved, most = fmax(saved, fmax((double)x->balanced, (double)x->unlate));
     if (x->systematic) {
-        set_gain(g, f, 0.6 * saved, saved, fmax(saved, balanced));
+        set_gain(g, f, (once ? 0.1 : 0.7) * saved, saved, 1.05 * most);
         f->f.phrase = gw_arena_printf(g->d.arena, gw_ngettext("%s comes late to the collectives, and the others wait",
                                                               "%s come late to the collectives, and the others wait", x->late_count),
                                       who);
     } else {
-        set_gain(g, f, 0.1 * balanced, 0.4 * balanced, balanced);
+        set_gain(g, f, 0.1 * most, 0.4 * most, most);
         f->f.phrase = _("the ranks come to the collectives at different times, and wait for each other");
     }
-    int once = x->seen_steps <= 1 || x->worst_step > 0.5;
     f->f.confidence = !x->systematic || once ? GW_CONF_LOW : x->late_steps * 10 >= x->seen_steps * 7 ? GW_CONF_HIGH : GW_CONF_MEDIUM;
     gw_diag_seen(&g->d, f, mean / wall, "share", "timelines",
                  _("the ranks wait inside collectives for %.0f %% of the time (%s each, with nothing else running); the transfers that nothing hides take %.0f %%"),

@@ -363,6 +363,8 @@ struct gw_report *gw_diagnose_ranks(const struct gw_ranks *x, const struct gw_ra
     a->answer[2] = gw_find_slow_link(&a->g);
     take_all(a);
     sources(a);
+    for (size_t i = 0; i < d->drafts; i++)
+        d->answer[d->draft[i]->id] = GW_FIRED;
     gw_diag_order(d);
     straggler_first(a);
     gw_diag_keep(d, r);

@@ -682,6 +682,15 @@ static void folders_and_bad_files(void **state)
     assert_true(note_has(env, "another driver"));
     assert_true(note_has(env, "nothing in it is a capture"));
     gw_env_destroy(env);
+    /* Two files on the command line are treated alike. */
+    env = gw_env_create();
+    snprintf(path, sizeof path, "%s/a-query.txt", dir);
+    assert_int_equal(gw_capture_read(env, path, &err), 0);
+    snprintf(path, sizeof path, "%s/d-other.txt", dir);
+    assert_int_equal(gw_capture_read(env, path, &err), 0);
+    assert_string_equal(gw_env_str(env, GW_HSTR_DRIVER), "535.161.08");
+    assert_true(note_has(env, "another driver"));
+    gw_env_destroy(env);
     fixture_remove(dir);
 }
 

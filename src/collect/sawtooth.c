@@ -31,6 +31,7 @@ struct grid {
     double *v;
     size_t n;
     double step_s;
+    double low, high; /* means of its lower and its upper part */
 };
 
 /* The median distance of the stamps; 0 when they do not rise. */
@@ -100,9 +101,9 @@ struct edges {
 };
 
 /* Rising edges with a dead band of 30 % of the depth, each placed between cells where the level crosses the middle. */
-static void find_edges(const struct grid *g, double low, double high, struct edges *e)
+static void find_edges(const struct grid *g, struct edges *e)
 {
-    double mid = (low + high) / 2, band = (high - low) * 0.15;
+    double mid = (g->low + g->high) / 2, band = (g->high - g->low) * 0.15;
     int up = g->v[0] > mid;
     e->n = e->high_cells = 0;
     for (size_t i = 0; i < g->n; i++) {
@@ -188,7 +189,7 @@ static void edge_period(const struct edges *e, double *scratch, double *period, 
 
 static void classify(struct grid *g, struct edges *e, double *scratch, struct gw_sawtooth *s)
 {
-    find_edges(g, s->low, s->high, e);
+    find_edges(g, e);
     s->duty = (double)e->high_cells / (double)g->n;
     s->cycles = (int64_t)e->n;
     s->shape = GW_WAVE_BURSTS;
@@ -197,7 +198,7 @@ static void classify(struct grid *g, struct edges *e, double *scratch, struct gw
     double strength, by_edges, spread, by_peak = autocorrelation_peak(g, s->mean, &strength);
     if (strength >= MIN_STRENGTH) {
         smooth(g, by_peak, scratch);
-        find_edges(g, s->low, s->high, e);
+        find_edges(g, e);
     }
     s->cycles = (int64_t)e->n;
     if (e->n < MIN_CYCLES + 1)
@@ -252,7 +253,8 @@ struct gw_sawtooth gw_sawtooth_find(const int64_t *t, const double *v, size_t n)
     s.mean = 0;
     for (size_t i = 0; i < g.n; i++)
         s.mean += g.v[i] / (double)g.n;
-    split(g.v, g.n, &s.low, &s.high);
+    split(g.v, g.n, &g.low, &g.high);
+    split(v, n, &s.low, &s.high); /* of the samples themselves: a long log's grid is averaged */
     s.depth = s.high - s.low;
     s.shape = GW_WAVE_STEADY;
     if (s.depth < MIN_DEPTH)

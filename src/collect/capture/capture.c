@@ -172,6 +172,29 @@ static const char *other_machine(const struct gw_env *a, const struct gw_env *b)
     return NULL;
 }
 
+/* A file beside those that were read before: first by itself, so that another machine's facts are not mixed in. */
+static int read_beside(struct gw_env *env, const char *file, struct gw_error *err)
+{
+    const char *differs = NULL;
+    if (gw_env_count(env, GW_REC_SOURCE)) {
+        struct gw_env *probe = gw_env_create();
+        if (!probe)
+            return gw_error_set(err, GW_ENOMEM, file, -1, "", "out of memory");
+        int rc = read_file(probe, file, err);
+        differs = rc == 0 ? other_machine(env, probe) : NULL;
+        gw_env_destroy(probe);
+        if (rc < 0)
+            return rc;
+    }
+    if (!differs)
+        return read_file(env, file, err);
+    gw_env_note(env, file,
+                "left out: it shows %s than the files before it, so it is of another machine or another "
+                "time; check it by itself",
+                differs);
+    return 0;
+}
+
 static int read_folder(struct gw_env *env, const char *path, struct gw_error *err)
 {
     struct dirent **names = NULL;
@@ -189,22 +212,10 @@ static int read_folder(struct gw_env *env, const char *path, struct gw_error *er
             snprintf(file, sizeof file, "%s/%s", path, names[i]->d_name) >= (int)sizeof file || stat(file, &st) < 0 ||
             !S_ISREG(st.st_mode))
             continue;
-        struct gw_env *probe = gw_env_create();
-        if (!probe)
-            break;
-        if (read_file(probe, file, &one) < 0) {
+        if (read_beside(env, file, &one) < 0)
             gw_env_note(env, file, "left out: %s", one.what);
-        } else {
-            const char *differs = other_machine(env, probe);
-            if (differs)
-                gw_env_note(env, file,
-                            "left out: it shows %s than the files before it, so it is of another machine or another "
-                            "time; check it by itself",
-                            differs);
-            else
-                used += read_file(env, file, &one) == 0;
-        }
-        gw_env_destroy(probe);
+        else
+            used++;
     }
     for (int i = 0; i < n; i++)
         free(names[i]);
@@ -223,5 +234,5 @@ int gw_capture_read(struct gw_env *env, const char *path, struct gw_error *err)
         return read_folder(env, path, err);
     if (!S_ISREG(st.st_mode) && !S_ISFIFO(st.st_mode))
         return gw_error_set(err, GW_EUSAGE, path, -1, "give a file or a folder", "neither a file nor a folder");
-    return read_file(env, path, err);
+    return read_beside(env, path, err);
 }

@@ -20,7 +20,8 @@ struct gw_slice {
     size_t n;
 };
 
-/* Reads a file, or the files of one folder. 0, or a negative code with `err` filled when nothing could be used. */
+/* Reads a file, or the files of one folder. A file of another machine than those read before is left out, with a note.
+ * 0, or a negative code with `err` filled when nothing could be used. */
 int gw_capture_read(struct gw_env *env, const char *path, struct gw_error *err);
 /* The same for bytes in memory; `name` is only shown. Returns the number of facts found, or a negative code. */
 int64_t gw_capture_parse(struct gw_env *env, const char *name, const char *data, size_t len, struct gw_error *err);

@@ -12,9 +12,8 @@ enum { SAMPLE_MS = 600, LOAD_MS = 1500, STEP_MS = 100 };
 
 /* The collectors that look once. The system comes before NVML, whose processes may be of another PID namespace, and
  * the PCI bus after it, because it adds to NVML's GPUs. */
-static void (*const collectors[])(struct gw_live *) = { gw_live_cpu,       gw_live_cgroup,
-                                                       gw_live_memory,  gw_live_processes, gw_live_storage,
-                                                       gw_live_environ, gw_live_python};
+static void (*const collectors[])(struct gw_live *) = {
+    gw_live_cpu, gw_live_cgroup, gw_live_memory, gw_live_processes, gw_live_storage, gw_live_environ, gw_live_python};
 
 static int64_t now_ns(void)
 {

@@ -9,6 +9,7 @@
 
 #include "collect/live/live.h"
 
+GW_PRINTF(4, 0)
 static const char *path_of(const struct gw_live *l, char *buf, size_t cap, const char *fmt, va_list ap)
 {
     int n = snprintf(buf, cap, "%s", l->root);

@@ -441,7 +441,7 @@ static void choose_steady(struct gw_analysis *an, const struct gw_dev *dev)
     size_t k = 0;
     for (size_t i = n / 2; i < n; i++, k++)
         rest += s->bound[i + 1] - s->bound[i];
-    while (first + 1 < last && first < n / 2 && (s->bound[first + 1] - s->bound[first]) * (int64_t)k * 2 > rest * 3 &&
+    while (first + 1 < last && first < n / 2 && (double)(s->bound[first + 1] - s->bound[first]) * (double)k * 2 > (double)rest * 3 &&
            step_compiles(an, dev, first)) {
         first++;
         s->warmup++;

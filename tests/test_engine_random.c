@@ -97,7 +97,7 @@ static void make_noise(struct maker *m)
     size_t n = rnd(90);
     int64_t span = 1 + length();
     for (size_t i = 0; i < n; i++) {
-        int64_t at = (int64_t)rnd(1000) * span / 50;
+        int64_t at = (int64_t)rnd(1000) * span / 50 + (rnd(900) ? 0 : 1600000000000000000);
         m->lane = gw_trace_lane_host(m->t, rnd(8) ? 1 : 2, rnd(3));
         if (rnd(2))
             host(m, PICK(kinds), at, length(), PICK(host_names));
@@ -215,8 +215,12 @@ static void make_loop(struct maker *m)
     if (rnd(4) == 0)
         l.troubles &= 1u << rnd(12) | 1u << 12; /* one trouble alone */
     m->lane = gw_trace_lane_host(m->t, 1, 1);
-    for (unsigned i = 0, n = 2 + rnd(9); i < n; i++)
+    unsigned jump = rnd(60); /* the clock may jump, by 50 years at the worst: from 0 to the epoch */
+    for (unsigned i = 0, n = 2 + rnd(9); i < n; i++) {
         step(m, &l, i);
+        if (i == jump)
+            l.now += rnd(2) ? 1600000000000000000 : 100000 * MS;
+    }
     if (rnd(2))
         m->t->facts.profiler = "torch.profiler";
     if (rnd(2))

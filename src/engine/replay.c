@@ -6,6 +6,7 @@
 
 #define GW_TIGHT_NS 20000   /* an operation that starts this soon after another one was waiting for it */
 #define GW_REPLAY_ERROR_MAX 0.25 /* a replay this far off the recording predicts nothing */
+#define GW_STARVED_NS 1000000   /* a shorter wait for the loader is the price of taking a batch that is there */
 #define GW_BACK_MAX 256     /* how far to look back for what a synchronising call waited for */
 
 struct gw_think { /* host time between two calls, by label */
@@ -418,7 +419,7 @@ int64_t gw_replay_run(const struct gw_replay *r, const struct gw_whatif *w)
             for (uint32_t k = 0; k < it->thinks; k++) {
                 const struct gw_think *t = r->think + it->think + k;
                 left -= (double)t->ns;
-                if (t->label == GW_CAUSE_DATA_WAIT && !changes(w, GW_CAUSE_DATA_WAIT)) {
+                if (t->label == GW_CAUSE_DATA_WAIT && t->ns >= GW_STARVED_NS && !changes(w, GW_CAUSE_DATA_WAIT)) {
                     /* the workers deliver when they do, however fast dispatch is */
                     start = fmax(start, (double)(it->start - r->item[0].start) - left - shift);
                 } else {

@@ -6,6 +6,7 @@
 
 #include "engine/kernel_table.h"
 #include "layers/finding.h"
+#include "layers/live.h"
 
 struct gw_eval {
     enum gw_finding_id id;
@@ -89,9 +90,11 @@ static void run_all(struct gw_diag *d)
     if (!d->dev) {
         for (size_t i = 0; i < GW_F_COUNT; i++)
             d->answer[i] = GW_NO_DATA;
+        d->alone = gw_live_alone(d);
         return;
     }
-    static const enum gw_finding_id first[] = {GW_F_SIMULATOR, GW_F_GIL, GW_F_AUTOTUNE, GW_F_DEBUG_MODE};
+    static const enum gw_finding_id first[] = {GW_F_SIMULATOR, GW_F_GIL, GW_F_AUTOTUNE, GW_F_DEBUG_MODE, GW_F_LOADER_STARVED,
+                                               GW_F_CPU_STARVED, GW_F_OVERSUBSCRIBED};
     unsigned char done[GW_F_COUNT] = {0};
     for (size_t i = 0; i < sizeof first / sizeof *first; i++) {
         d->answer[first[i]] = evals[first[i]].fn(d);
@@ -100,6 +103,7 @@ static void run_all(struct gw_diag *d)
     for (size_t i = 0; i < GW_F_COUNT; i++)
         if (!done[evals[i].id])
             d->answer[evals[i].id] = evals[i].fn ? evals[i].fn(d) : GW_NO_DATA;
+    gw_live_places(d);
 }
 
 /* ---- ranking ---- */
@@ -127,7 +131,8 @@ static const void *keep(struct gw_diag *d, struct gw_array *arr, size_t *count)
 /* A finding that is worth nothing is noise, except where it explains why nothing is to be gained. */
 static int worth_printing(const struct gw_draft *f)
 {
-    return f->f.gain.likely >= 1.01 || f->id == GW_F_BY_NATURE || f->id == GW_F_TOO_LITTLE || f->id == GW_F_WARMUP_ONLY;
+    return f->f.gain.likely >= 1.01 || f->id == GW_F_BY_NATURE || f->id == GW_F_TOO_LITTLE || f->id == GW_F_WARMUP_ONLY ||
+           f->id == GW_F_WORKER_MEMORY || f->id == GW_F_SAME_DATA || f->id == GW_F_NO_RESHUFFLE;
 }
 
 /* Slow dispatch is what remains when the host never waits. A specific, cheaper and surer fix goes first unless dispatch is
@@ -166,7 +171,7 @@ void gw_diag_keep(struct gw_diag *d, struct gw_report *r)
         f->f.against = keep(d, &f->against, &f->f.against_count);
         f->f.where = keep(d, &f->where, &f->f.where_count);
         f->f.fix = keep(d, &f->fix, &f->f.fix_count);
-        if (!out || !worth_printing(f) || (d->answer[GW_F_TOO_LITTLE] == GW_FIRED && f->id != GW_F_TOO_LITTLE))
+        if (!out || !worth_printing(f) || d->answer[f->id] == GW_SILENT || (d->answer[GW_F_TOO_LITTLE] == GW_FIRED && f->id != GW_F_TOO_LITTLE))
             continue;
         out[n] = f->f;
         out[n].rank = (int)n + 1;
@@ -241,6 +246,8 @@ static void fine(struct gw_diag *d, struct gw_report *r)
     if (d->busy >= 0.9)
         r->verdict.sentence = gw_arena_printf(d->arena, _("This job is fine: the GPU is busy %.0f %% of the time, and nothing that this recording can show is worth 3 %% or more.%s%s"),
                                               100 * d->busy, copies_text(d), limit_text(d));
+    else if (gw_diag_share(d, GW_CAUSE_LAUNCH) * 2 > 1 - d->busy && d->scale_likely < 0.8)
+        r->verdict.sentence = gw_arena_printf(d->arena, _("Your GPU idles %.0f %% of the time in this recording, but mostly because the profiler slows the host (about %.1fx): without it the host should keep up, and no other cause is worth 3 %%."), idle, 1 / d->scale_likely);
     else
         r->verdict.sentence = gw_arena_printf(d->arena, _("Your GPU idles %.0f %% of the time, but no cause in this recording is worth 3 %% by itself. See what was not evaluated."), idle);
 }
@@ -267,6 +274,13 @@ void gw_diag_blame(struct gw_diag *d, struct gw_report *r, const struct gw_findi
 static void judge(struct gw_diag *d, struct gw_report *r)
 {
     const struct gw_finding *f = r->finding_count ? r->findings : NULL;
+    if (d->alone) {
+        int worth = f && f->gain.likely >= GW_LIM_WORTH;
+        r->verdict.finding = worth ? f->id : "none";
+        r->verdict.layer = worth ? f->layer : "outside";
+        r->verdict.sentence = gw_live_alone_sentence(d, f);
+        return;
+    }
     if (!d->dev || d->answer[GW_F_TOO_LITTLE] == GW_FIRED || d->answer[GW_F_WARMUP_ONLY] == GW_FIRED) {
         enum gw_finding_id id = d->dev && d->answer[GW_F_TOO_LITTLE] != GW_FIRED ? GW_F_WARMUP_ONLY : GW_F_TOO_LITTLE;
         r->verdict.finding = gw_finding_info(id)->id;

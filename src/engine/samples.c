@@ -61,8 +61,10 @@ int gw_samples_stacks(struct gw_analysis *an)
     if (!s)
         return GW_ENOMEM;
     for (size_t i = 0; i < an->t->events.len; i++)
-        if (ev[i].kind == GW_KIND_SAMPLE && (ev[i].flags & GW_EV_HAS_ARG1) && ev[i].arg1 && ev[i].arg1 <= n && !s[ev[i].arg1].inner)
+        if (ev[i].kind == GW_KIND_SAMPLE && (ev[i].flags & GW_EV_HAS_ARG1) && ev[i].arg1 && ev[i].arg1 <= n && !s[ev[i].arg1].inner) {
             read_stack(an, gw_trace_text(an->t, (uint32_t)ev[i].arg1), s + ev[i].arg1);
+            an->ranges++; /* stacks say what host code is about, as ranges do */
+        }
     an->stacks = s;
     return GW_OK;
 }

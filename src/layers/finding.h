@@ -35,6 +35,8 @@ enum gw_finding_id {
 
 enum gw_answer { GW_SILENT, GW_FIRED, GW_NO_DATA };
 
+struct gw_live;
+
 struct gw_draft { /* a finding being written */
     struct gw_finding f;
     enum gw_finding_id id;
@@ -51,6 +53,8 @@ struct gw_diag {
     float *scales[3];            /* see gw_diag_scales */
     size_t drafts;
     int answer[GW_F_COUNT];
+    const struct gw_live *live;  /* live.h; NULL until somebody asked */
+    int alone;                   /* 1 = no GPU work was recorded, but NVML and threads were: gw_live_alone() */
     const char *needs[GW_F_COUNT]; /* overrides the catalogue's words for "not evaluated" */
     int64_t wall;                /* of the steady window */
     double steps;                /* steps in it; 1 when none were found */
@@ -144,5 +148,26 @@ int gw_find_simulator(struct gw_diag *d);
 int gw_find_by_nature(struct gw_diag *d);
 int gw_find_warmup_only(struct gw_diag *d);
 int gw_find_too_little(struct gw_diag *d);
+
+/* with what gpuwhy run saw beside the GPU's work (live.h); without it they answer as their namesakes above, or NO_DATA */
+int gw_live_loader_starved(struct gw_diag *d);
+int gw_live_too_few_workers(struct gw_diag *d);
+int gw_live_slow_storage(struct gw_diag *d);
+int gw_live_worker_respawn(struct gw_diag *d);
+int gw_live_same_data(struct gw_diag *d);
+int gw_live_no_reshuffle(struct gw_diag *d);
+int gw_live_workers_cpu(struct gw_diag *d);
+int gw_live_oversubscribed(struct gw_diag *d);
+int gw_live_gil(struct gw_diag *d);
+int gw_live_worker_memory(struct gw_diag *d);
+int gw_live_batch_small(struct gw_diag *d);
+int gw_live_memory_full(struct gw_diag *d);
+int gw_live_tensor_idle(struct gw_diag *d);
+int gw_live_bandwidth(struct gw_diag *d);
+int gw_live_thermal(struct gw_diag *d);
+int gw_live_power(struct gw_diag *d);
+int gw_live_clocks(struct gw_diag *d);
+int gw_live_cpu_starved(struct gw_diag *d);
+int gw_live_gpu_shared(struct gw_diag *d);
 
 #endif

@@ -16,10 +16,10 @@ enum { A_CLOCK = 13, A_SMS = 16, A_BUS_ID = 33, A_SLOT = 34, A_MEM_CLOCK = 36, A
 
 static void *sym(void *h, const char *name) { return dlsym(h, name); }
 
-void gw_device_write(struct gw_writer *out) {
+int gw_device_write(struct gw_writer *out) {
     void *h = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
     if (!h)
-        return;
+        return 0;
     fn_int get_count = (fn_int)(uintptr_t)sym(h, "cuDeviceGetCount"), version = (fn_int)(uintptr_t)sym(h, "cuDriverGetVersion");
     fn_get get = (fn_get)(uintptr_t)sym(h, "cuDeviceGet");
     fn_attr attr = (fn_attr)(uintptr_t)sym(h, "cuDeviceGetAttribute");
@@ -56,4 +56,5 @@ void gw_device_write(struct gw_writer *out) {
         (void)gw_writer_append(out, GW_RT_DEVICE, sizeof d, &d, sizeof d);
     }
     dlclose(h);
+    return n;
 }

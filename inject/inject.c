@@ -46,6 +46,8 @@ static struct {
     uint64_t closing_since; /* the window is due to close; 0 = not yet */
     uint64_t said_at_open, said_last, said_ns; /* CUPTI's words to us: buffers requested plus completed */
     uint32_t open_now_seen;
+    uint64_t started_ns;
+    int devices_known, device_tries;
 } G;
 
 static _Atomic uint32_t state_now = GW_RS_STARTING;
@@ -217,10 +219,23 @@ static int may_disable(void) {
     return gw_pool_completed() != before || (lent && G.now - G.closing_since > 200 * MS);
 }
 
-/* The next window; the distance grows with the length of the job (x2 after each 8 windows, at most x8). */
+/*
+ * The next window. A young job is looked at more often, each time after it got twice as old, because nobody knows when its
+ * warm-up ends; then once a period; the period grows with the length of the job (x2 after each 8 windows, at most x8).
+ */
 static uint64_t next_start(void) {
     uint32_t doublings = G.out.status.windows / 8;
-    return G.opened_ns + (G.control.period_ns << (doublings < 3 ? doublings : 3));
+    uint64_t wait = G.control.period_ns << (doublings < 3 ? doublings : 3), age = G.opened_ns - G.started_ns;
+    uint64_t young = age > 2 * G.control.window_ns ? age : 2 * G.control.window_ns;
+    return G.opened_ns + (young < wait ? young : wait);
+}
+
+/* cuInit() calls us from its middle: the devices answer when it has come to its end. */
+static void find_devices(void) {
+    if (G.devices_known || G.device_tries > 3000)
+        return;
+    G.device_tries++;
+    G.devices_known = gw_device_write(&G.out) > 0;
 }
 
 static void close_window(enum gw_win_reason reason) {
@@ -299,6 +314,8 @@ static void step(void) {
             write_status();
         }
     }
+    if (!G.out.bad && spool_is_ours())
+        find_devices();
     if (G.is_open)
         in_window();
     else if (!G.is_quiet)
@@ -371,6 +388,8 @@ static void do_end(void) {
     if (!G.is_quiet && !G.is_paused && !taken)
         settle();
     drain();
+    if (G.out.fd >= 0 && spool_is_ours())
+        find_devices();
     write_clock();
     if (!G.is_quiet && !taken)
         set_state(GW_RS_ENDED);
@@ -390,7 +409,6 @@ static void wait_on(pthread_cond_t *cond, uint64_t ns) {
 static void *run(void *unused) {
     (void)unused;
     prctl(PR_SET_NAME, "gpuwhy-rec");
-    gw_device_write(&G.out);
     pthread_mutex_lock(&G.lock);
     while (!G.want_exit) {
         if (G.want_pause != G.is_paused) {
@@ -545,6 +563,7 @@ static void start(const char *dir) {
         return;
     }
     G.now = gw_clock_ns(CLOCK_MONOTONIC);
+    G.started_ns = G.now;
     G.next_open = G.now + G.control.first_ns;
     G.open_now_seen = G.control.open_now;
     G.opened_ns = G.now;

@@ -50,7 +50,7 @@ void gw_drain_flush(void); /* writes what is staged */
 
 /* --- device.c ------------------------------------------------------------------------------------------------------ */
 /* One DEVICE chunk for each device that the process sees, by plain driver queries (after cuInit). */
-void gw_device_write(struct gw_writer *out);
+int gw_device_write(struct gw_writer *out); /* their number; 0 while cuInit() is still on its way */
 
 /* --- inject.c ------------------------------------------------------------------------------------------------------ */
 #define GW_EXPORT __attribute__((visibility("default")))

@@ -305,7 +305,7 @@ def case_stop():
 
 
 def case_open_now():
-    c = Case(first=3600 * SEC, first_len=200 * MS)
+    c = Case(first=3600 * SEC, first_len=200 * MS, window=100 * SEC, period=3600 * SEC)
     p = c.start("steps", 2500)
     time.sleep(0.5)
     c.control(open_now=1)

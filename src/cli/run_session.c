@@ -241,6 +241,11 @@ static void check_ignored(struct gw_session *s)
         look_at_files(s); /* it may have started between the two looks */
         if (s->saw_injected)
             return;
+        /* The driver's library is mapped long before CUDA is used (import torch): with our variable set, wait for the
+         * device that only a started CUDA holds open. */
+        if (gw_proc_env_value(s->proc, p->pid, "CUDA_INJECTION64_PATH", value, sizeof value) &&
+            (!gw_proc_holds_file(s->proc, p->pid, "/dev/nvidia-uvm") || gw_proc_maps_has(s->proc, p->pid, "libgpuwhy_inject")))
+            continue;
         s->warned |= WARN_IGNORED;
         if (!gw_proc_env_value(s->proc, p->pid, "CUDA_INJECTION64_PATH", value, sizeof value))
             snprintf(value, sizeof value, "(not set in its environment)");

@@ -13,7 +13,8 @@
 enum { MAX_WINDOWS = 65536, MAX_CLOCKS = 65536, CBIDS = 4096, MAX_NAMES = 1 << 20, MAX_DEVICES = 64 };
 #define SAME_CLOCK_NS 1000000 /* CUPTI's clock within 1 ms of CLOCK_REALTIME is that clock */
 #define STEP_NS 1000000       /* REALTIME moving 1 ms against MONOTONIC within a second is a step, not a slew (500 ppm) */
-#define LONGEST_SHARE 0.8     /* windows of at least this share of the longest are as good as it */
+#define LENGTH_SHARE 0.5      /* windows of at least this share of the longest are as good as it */
+#define WORK_SHARE 0.5        /* and those with at least this share of the most GPU work: the job was under way */
 #define BITMAP_BYTES (64u << 20)
 
 struct span { int64_t start, end; uint64_t ops; }; /* CLOCK_REALTIME, ns */
@@ -126,6 +127,24 @@ static void learn_corr_range(struct cuda_file *f, const struct gw_chunk *c)
     }
 }
 
+/* Work of each window. Records follow their window's opening in the file, so its clock is known by then. */
+static void learn_work(struct cuda_file *f, const struct gw_chunk *c)
+{
+    const struct gw_rec_clock *k = f->clocks.data;
+    const struct gw_rec_clock *last = f->clocks.len ? k + f->clocks.len - 1 : NULL;
+    int64_t offset = last && last->cupti_ns ? (int64_t)(last->realtime_ns - last->cupti_ns) : 0;
+    struct span *w = f->windows.data;
+    for (uint32_t i = 0; i < c->count && f->windows.len; i++) {
+        struct gw_rec_kernel r;
+        gw_chunk_get(c, i, &r, sizeof r);
+        int64_t at = (int64_t)r.start + (llabs(offset) < SAME_CLOCK_NS ? 0 : offset);
+        size_t n = f->windows.len;
+        while (n > 1 && w[n - 1].start > at)
+            n--;
+        w[n - 1].ops++;
+    }
+}
+
 static void learn(struct cuda_file *f)
 {
     struct gw_chunk c;
@@ -135,6 +154,7 @@ static void learn(struct cuda_file *f)
         case GW_RT_NAME: learn_name(f, &c); break;
         case GW_RT_DEVICE: learn_device(f, &c); break;
         case GW_RT_API: learn_corr_range(f, &c); break;
+        case GW_RT_KERNEL: learn_work(f, &c); break;
         case GW_RT_CLOCK:
             for (uint32_t i = 0; i < c.count; i++) {
                 struct gw_rec_clock k, *to = gw_array_push(&f->clocks);
@@ -148,11 +168,13 @@ static void learn(struct cuda_file *f)
     }
 }
 
-/* The last of the windows that are about as long as the longest: the job is warm by then. */
+/* The last of the windows that are about as long as the longest and hold about as much work as the fullest: the job is warm by
+ * then, and neither loading its model nor evaluating. */
 static void choose_window(struct cuda_file *f)
 {
     struct span *w = f->windows.data;
     int64_t longest = 0;
+    uint64_t most = 0;
     f->from = 0;
     f->to = -1;
     for (size_t i = 0; i < f->windows.len; i++) {
@@ -163,7 +185,10 @@ static void choose_window(struct cuda_file *f)
         longest = w[i].end - w[i].start > longest ? w[i].end - w[i].start : longest;
     }
     for (size_t i = 0; i < f->windows.len; i++)
-        if ((double)(w[i].end - w[i].start) >= LONGEST_SHARE * (double)longest) {
+        if ((double)(w[i].end - w[i].start) >= LENGTH_SHARE * (double)longest)
+            most = w[i].ops > most ? w[i].ops : most;
+    for (size_t i = 0; i < f->windows.len; i++)
+        if ((double)(w[i].end - w[i].start) >= LENGTH_SHARE * (double)longest && (double)w[i].ops >= WORK_SHARE * (double)most) {
             f->from = w[i].start;
             f->to = w[i].end;
         }

@@ -154,6 +154,8 @@ void gw_record_facts_line(struct gw_record_import *im, const char *line)
         h->omp_threads = atoi(v);
     else if (strncmp(key, "env.", 4) == 0 && strstr(key, ".WORLD_SIZE") && atoi(v) > 0)
         f->world_size = f->world_size > 0 ? f->world_size : atoi(v);
-    else if (strncmp(key, "injection.", 10) == 0)
-        h->gpu_records = gw_arena_printf(im->t->arena, "%s: %s", key, v);
+    else if (strcmp(key, "injection.ignored") == 0)
+        h->gpu_records = gw_arena_printf(im->t->arena, "the CUDA driver did not load our library: %s", v);
+    else if (strcmp(key, "injection.refused") == 0)
+        h->gpu_records = gw_arena_printf(im->t->arena, "another tool, or nothing, is loaded into the job: %s", v);
 }

@@ -336,6 +336,23 @@ static const void *keep(struct gw_arena *a, const struct gw_array *v, size_t *co
     return out;
 }
 
+/* What NVML says of a device that the process's own record does not describe. */
+static void name_devices(struct host_file *f)
+{
+    struct gw_trace *t = f->im->t;
+    const struct gw_host_gpu *g = f->im->host_gpus.data;
+    struct gw_device *d = t->devices.data;
+    for (size_t i = 0; i < f->im->host_gpus.len; i++)
+        for (size_t k = 0; k < t->devices.len; k++) {
+            if (d[k].id != g[i].device)
+                continue;
+            if (!d[k].name && g[i].name)
+                d[k].name = gw_trace_name(t, g[i].name, strlen(g[i].name));
+            if (d[k].memory_bytes < 0 && g[i].memory_bytes > 0)
+                d[k].memory_bytes = (int64_t)g[i].memory_bytes;
+        }
+}
+
 static int finish(struct host_file *f)
 {
     struct gw_record_import *im = f->im;
@@ -351,8 +368,14 @@ static int finish(struct host_file *f)
     h->from = f->from - im->base_ns;
     h->to = (f->to < f->last ? f->to : f->last) - im->base_ns;
     h->inject_cpu_s = im->processes ? im->inject_cpu_s : NAN;
-    if (!h->gpu_records)
+    uint64_t recorded = 0;
+    for (uint32_t k = 0; k < im->processes; k++)
+        recorded += im->cuda_ops[k];
+    if (recorded)
+        h->gpu_records = NULL;
+    else if (im->gpu_records)
         h->gpu_records = im->gpu_records;
+    name_devices(f);
     h->gpu = keep(t->arena, &im->host_gpus, &h->gpu_count);
     h->mount = keep(t->arena, &im->host_mounts, &h->mount_count);
     gw_record_read_hooks(im);

@@ -5,7 +5,7 @@
  * record is recognised by its first bytes. Time zero of the trace is the start of the recording.
  *
  * GPU work was recorded in windows: idle time between two windows was not idle, it was not looked at. The trace holds one
- * window of each process, the last of the longest ones, and counts WINDOW_ONLY for the rest.
+ * window of each process, the last of those that are long and full of work, and counts WINDOW_ONLY for the rest.
  */
 #ifndef GW_RECORD_IMPORTER_H
 #define GW_RECORD_IMPORTER_H

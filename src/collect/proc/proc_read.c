@@ -289,6 +289,43 @@ int gw_proc_each_child(int root, int pid, void (*fn)(void *user, int child), voi
     return rc == 0 && c.unknown ? scan_for_children(&c) : rc;
 }
 
+int gw_proc_maps_has(int root, int pid, const char *word)
+{
+    char path[40], buf[65536 + 1];
+    size_t keep = 0;
+    snprintf(path, sizeof path, "%d/maps", pid);
+    int fd = openat(root, path, O_RDONLY | O_CLOEXEC), found = 0;
+    if (fd < 0)
+        return 0;
+    for (ssize_t n; !found && (n = read(fd, buf + keep, sizeof buf - 1 - keep)) > 0;) {
+        size_t len = keep + (size_t)n;
+        buf[len] = 0;
+        found = strstr(buf, word) != NULL;
+        keep = len < 64 ? len : 64; /* a word may straddle two reads */
+        memmove(buf, buf + len - keep, keep);
+    }
+    close(fd);
+    return found;
+}
+
+int gw_proc_holds_file(int root, int pid, const char *word)
+{
+    char path[40], link[512];
+    snprintf(path, sizeof path, "%d/fd", pid);
+    int fd = openat(root, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC), found = 0;
+    DIR *d = fd < 0 ? NULL : fdopendir(fd);
+    if (!d && fd >= 0)
+        close(fd);
+    for (struct dirent *e; d && !found && (e = readdir(d));) {
+        ssize_t n = readlinkat(dirfd(d), e->d_name, link, sizeof link - 1);
+        link[n > 0 ? n : 0] = 0;
+        found = strstr(link, word) != NULL;
+    }
+    if (d)
+        closedir(d);
+    return found;
+}
+
 int gw_proc_cpulist_count(const char *list)
 {
     int n = 0;

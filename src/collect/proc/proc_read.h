@@ -57,6 +57,10 @@ long gw_proc_cmdline(int root, int pid, char *buf, size_t cap);
 int gw_proc_each_thread(int root, int pid, void (*fn)(void *user, int tid), void *user);
 int gw_proc_each_child(int root, int pid, void (*fn)(void *user, int child), void *user);
 
+/* 1 when a line of the process's mappings, or one of its open descriptors, has `word` in it; 0 when not, or when we may not look. */
+int gw_proc_maps_has(int root, int pid, const char *word);
+int gw_proc_holds_file(int root, int pid, const char *word);
+
 /* Number of CPUs in a list such as "0-3,8"; 0 when it is no list. */
 int gw_proc_cpulist_count(const char *list);
 

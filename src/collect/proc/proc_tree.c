@@ -171,25 +171,6 @@ static void on_child(void *user, int child)
 }
 
 /* The driver's library among the mappings? Costs the kernel a walk, so it is done a few times only. */
-static int maps_has(int proc, int pid, const char *word)
-{
-    char path[40], buf[65536 + 1];
-    size_t keep = 0;
-    snprintf(path, sizeof path, "%d/maps", pid);
-    int fd = openat(proc, path, O_RDONLY | O_CLOEXEC), found = 0;
-    if (fd < 0)
-        return 0;
-    for (ssize_t n; !found && (n = read(fd, buf + keep, sizeof buf - 1 - keep)) > 0;) {
-        size_t len = keep + (size_t)n;
-        buf[len] = 0;
-        found = strstr(buf, word) != NULL;
-        keep = len < 64 ? len : 64; /* a word may straddle two reads */
-        memmove(buf, buf + len - keep, keep);
-    }
-    close(fd);
-    return found;
-}
-
 static void look_for_cuda(struct gw_tree *t, struct gw_tree_process *p, uint64_t now)
 {
     static const uint64_t at[] = {3, 10, 30, 90}; /* seconds after the first sight */
@@ -197,7 +178,7 @@ static void look_for_cuda(struct gw_tree *t, struct gw_tree_process *p, uint64_t
         now < p->seen_ns + at[p->maps_looks] * 1000000000u)
         return;
     p->maps_looks++;
-    if (maps_has(t->proc, p->pid, "libcuda.so")) {
+    if (gw_proc_maps_has(t->proc, p->pid, "libcuda.so")) {
         p->flags |= GW_PF_CUDA;
         say_process(t, p, GW_PW_RENAMED);
     }

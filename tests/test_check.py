@@ -238,7 +238,7 @@ class Usage(unittest.TestCase):
     def test_a_closed_pipe(self):
         p = subprocess.run(f"'{EXE}' check '{FIXTURES}/captures/h200-q.txt' | head -1; exit ${{PIPESTATUS[0]}}", shell=True,
                            executable="/bin/bash", capture_output=True, text=True, env=clean_env())
-        self.assertIn(p.returncode, (0, 141))
+        self.assertEqual(p.returncode, 0)
 
 
 if __name__ == "__main__":

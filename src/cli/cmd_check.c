@@ -1,4 +1,5 @@
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -109,7 +110,7 @@ const struct argp gw_argp_check = {
        "saved output of nvidia-smi and the like instead.\v"
        "Examples:\n"
        "  gpuwhy check --load --data /data/imagenet\n"
-       "  gpuwhy check --collect node7.gz            and elsewhere: gpuwhy check node7.gz\n"
+       "  gpuwhy check --collect node7.gz     and elsewhere: gpuwhy check node7.gz\n"
        "  nvidia-smi -q > node7.txt; gpuwhy check node7.txt"),
     children,
     help_filter,
@@ -195,7 +196,12 @@ int gw_cmd_check(int argc, char **argv)
         status = GW_EXIT_INTERNAL;
         goto out;
     }
+    struct sigaction ignore, before;
+    memset(&ignore, 0, sizeof ignore);
+    ignore.sa_handler = SIG_IGN;
+    sigaction(SIGPIPE, &ignore, &before); /* a closed pipe is seen by gw_cli_flush() */
     status = write_all(&a, env, l, arena);
+    sigaction(SIGPIPE, &before, NULL);
     if (status == GW_EXIT_OK && a.fail_if != GW_CHECK_UNKNOWN &&
         (l->by_status[GW_CHECK_BAD] || (a.fail_if == GW_CHECK_LOOK && l->by_status[GW_CHECK_LOOK])))
         status = GW_EXIT_GATE;

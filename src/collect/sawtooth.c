@@ -122,7 +122,7 @@ static void find_edges(const struct grid *g, struct edges *e)
 static double autocorrelation_peak(const struct grid *g, double mean, double *strength)
 {
     size_t max_lag = g->n / MIN_CYCLES + 1;
-    double var = 0, *r = malloc((max_lag + 2) * sizeof *r), best = 0;
+    double var = 0, *r = calloc(max_lag + 2, sizeof *r), best = 0;
     size_t at = 0;
     *strength = 0;
     if (!r)

@@ -213,7 +213,7 @@ static void add_process(struct gw_live_nvml *n, unsigned i, const struct nvml_pr
     rec->pid = p->pid;
     rec->compute = compute;
     rec->ours = p->pid == (unsigned)getpid();
-    if (p->bytes != ~0ull && p->bytes < (1ull << 62))
+    if (p->bytes < 1ull << 62) /* all ones where it is not told */
         rec->bytes = (int64_t)p->bytes;
     rec->resolved = gw_live_read(n->l, comm, sizeof comm, "/proc/%u/comm", p->pid) > 0;
     /* In a PID namespace the driver may speak of the host's numbers: another process may bear the same one here. */

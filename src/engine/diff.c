@@ -118,10 +118,10 @@ static void decide(struct gw_diff *d, const struct gw_diff_options *o)
     d->change = d->high < 1 ? GW_DIFF_FASTER : d->low > 1 ? GW_DIFF_SLOWER : GW_DIFF_SAME;
 }
 
-/* Half of the interval of a change of the step, in ns. */
+/* Half of the interval of a change of the step, in ns of a step between the two: the same whichever comes first. */
 static double step_noise(const struct gw_diff *d)
 {
-    return isfinite(d->low) ? d->a.median * (d->ratio - d->low) : INFINITY;
+    return isfinite(d->low) ? sqrt(d->a.median * d->b.median) * log(d->ratio / d->low) : INFINITY;
 }
 
 /* The same of time on the GPU, which repeats better. */

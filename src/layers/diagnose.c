@@ -90,6 +90,7 @@ static void run_all(struct gw_diag *d)
     if (!d->dev) {
         for (size_t i = 0; i < GW_F_COUNT; i++)
             d->answer[i] = GW_NO_DATA;
+        d->answer[GW_F_TOO_LITTLE] = GW_SILENT; /* it is the verdict, not an open question */
         d->alone = gw_live_alone(d);
         return;
     }

@@ -122,6 +122,10 @@ static int report(const struct gw_analysis *an, const struct gw_report *r, char 
                 snprintf(why, cap, "%s: found and not evaluated", r->findings[k].id);
                 return -1;
             }
+        if (!strcmp(r->verdict.finding, r->not_evaluated[i].id)) {
+            snprintf(why, cap, "%s: the verdict, and not evaluated", r->verdict.finding);
+            return -1;
+        }
         if (!r->not_evaluated[i].needs || !r->not_evaluated[i].needs[0]) {
             snprintf(why, cap, "%s: not evaluated, and not a word on what it needs", r->not_evaluated[i].id);
             return -1;

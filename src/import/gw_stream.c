@@ -13,7 +13,7 @@
 
 /* Blocks that exist from the start; the others come when they are needed, and are done without when memory is short. */
 enum { BLOCKS_AT_ONCE = 2 };
-enum { SOURCE_BUF = 256 * 1024, DEFAULT_BLOCK = 1024 * 1024, DEFAULT_HEAD = 16 * 1024, DEFAULT_BLOCKS = 8 };
+enum { SOURCE_BUF = 256 * 1024, DEFAULT_BLOCK = 512 * 1024, DEFAULT_HEAD = 16 * 1024, DEFAULT_BLOCKS = 8 };
 
 struct gw_stream {
     struct gw_source src;

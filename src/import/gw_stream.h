@@ -29,7 +29,7 @@ struct gw_stream;
 enum { GW_STREAM_SLACK = 64 }; /* one step of the widest scanner */
 
 struct gw_stream_options {
-    size_t block_bytes; /* 0 = 1 MiB: with smaller ones the hand-over between threads costs more (measured) */
+    size_t block_bytes; /* 0 = 512 KiB: much smaller ones cost more in hand-overs between threads (measured) */
     size_t headroom;    /* 0 = 16 KiB */
     int blocks;         /* 0 = 8 */
     int threaded;       /* 1 = read ahead in a thread */

@@ -1,5 +1,5 @@
 # The base, the event model, the engine and every diagnosis: without any trace file.
-add_library(text_trace STATIC text_trace.c engine_check.c)
+add_library(text_trace STATIC text_trace.c text_host.c engine_check.c)
 target_link_libraries(text_trace PUBLIC gw_layers)
 target_include_directories(text_trace PUBLIC ${CMAKE_CURRENT_SOURCE_DIR})
 

@@ -1,5 +1,7 @@
 #include "text_trace.h"
 
+#include "text_host.h"
+
 #include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -35,6 +37,7 @@ struct tt_reader {
     uint64_t launches;
     unsigned index[DEPTH_MAX];
     int depth;
+    struct text_host *host;
 };
 
 static int fail(struct tt_reader *r, const char *what, const char *near)
@@ -325,6 +328,12 @@ static int shift(struct tt_reader *r, const char *p)
     return 0;
 }
 
+static int host(struct tt_reader *r, const char *p)
+{
+    char why[200];
+    return text_host_line(r->out->t, &r->host, r->base, p, why, sizeof why) < 0 ? fail(r, why, "") : 0;
+}
+
 static int expect(struct tt_reader *r, const char *p)
 {
     struct text_trace *o = r->out;
@@ -397,6 +406,8 @@ static int lines(struct tt_reader *r, size_t from, size_t to)
             rc = lose(r, p);
         else if (word(&p, "shift"))
             rc = shift(r, p);
+        else if (word(&p, "host"))
+            rc = host(r, p);
         for (size_t k = 0; rc == 1 && k < sizeof kinds / sizeof *kinds; k++)
             if (word(&p, kinds[k].word))
                 rc = event(r, p, kinds[k].kind);
@@ -427,6 +438,7 @@ int text_trace_parse(const char *text, struct text_trace *out)
             *p++ = 0;
     }
     rc = lines(&r, 0, r.lines);
+    text_host_finish(out->t, r.host);
     if (rc == 0 && gw_trace_finish(out->t) < 0)
         rc = fail(&r, "gw_trace_finish failed", "");
 out:

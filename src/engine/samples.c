@@ -131,18 +131,30 @@ void gw_samples_each(const struct gw_analysis *an, uint32_t lane, int64_t from, 
 
 /* --- groups of runs ----------------------------------------------------------------------------------------------------------- */
 
-struct vote { uint32_t run, sample, cause; }; /* one sample inside one run */
+#define OWN_SHARE 0.5 /* samples that cover this much of a run speak for it; below, the runs like it do */
+#define ENOUGH 3      /* samples that a group needs to say how its time is shared */
 
+struct vote { uint32_t run, sample, cause; int64_t ns; }; /* one sample inside one run, and the time that it stands for */
 
 struct member { uint64_t key; uint32_t run; };
+
+struct group { /* runs between the same two GPU operations: the same code */
+    uint32_t first, count;          /* its members */
+    size_t votes, turn;
+    double share[GW_CAUSE_COUNT];   /* of its sampled time */
+    double at[GW_CAUSE_COUNT];      /* where in a run it comes on average, 0..1: the order of the causes */
+};
 
 struct label {
     struct gw_analysis *an;
     struct gw_dev *dev;
-    uint32_t *calls; /* launching calls by start */
+    uint32_t *calls;         /* launching calls by start */
     size_t ncalls;
+    uint32_t *group_of;      /* by run; GW_NONE = not looked at */
     struct gw_array votes;   /* struct vote, by run */
     struct gw_array members; /* struct member */
+    struct gw_array groups;  /* struct group */
+    struct gw_array out;     /* struct gw_run: the new runs */
     uint32_t run;            /* being looked at */
     int oom;
 };
@@ -190,9 +202,11 @@ static uint32_t op_name(const struct label *l, uint32_t call)
 static void on_sample(void *user, uint32_t event)
 {
     struct label *l = user;
+    const struct gw_event *e = gw_ev(l->an, event);
+    int64_t end = e->end < l->dev->runs[l->run].end ? e->end : l->dev->runs[l->run].end;
     struct vote *v = gw_array_push(&l->votes);
     if (v)
-        *v = (struct vote){l->run, event, gw_samples_cause(l->an, gw_ev(l->an, event))};
+        *v = (struct vote){l->run, event, gw_samples_cause(l->an, e), end > e->start ? end - e->start : 1};
     else
         l->oom = 1;
 }
@@ -220,18 +234,6 @@ static int by_key(const void *a, const void *b)
     return (x->run > y->run) - (x->run < y->run);
 }
 
-static unsigned winner(const uint32_t votes[GW_CAUSE_COUNT], uint32_t *all)
-{
-    unsigned best = GW_CAUSE_USER_CODE;
-    *all = 0;
-    for (unsigned c = 0; c < GW_CAUSE_COUNT; c++) {
-        *all += votes[c];
-        if (votes[c] > votes[best])
-            best = c;
-    }
-    return best;
-}
-
 /* The votes of one run: [*first, result). */
 static size_t votes_of(const struct label *l, uint32_t run, size_t *first)
 {
@@ -250,77 +252,163 @@ static size_t votes_of(const struct label *l, uint32_t run, size_t *first)
     return lo;
 }
 
-/* A sample of the group with this cause, a different one each time: so many lines of code share the time as they should. */
-static uint32_t pick(const struct label *l, const struct member *m, size_t n, unsigned cause, size_t *turn)
+static void make_group(struct label *l, uint32_t first, uint32_t count)
 {
+    const struct member *m = (const struct member *)l->members.data + first;
     const struct vote *v = l->votes.data;
-    for (size_t tries = 0; tries < n; tries++) {
-        size_t first, end = votes_of(l, m[(*turn)++ % n].run, &first);
-        for (size_t k = first; k < end; k++)
+    struct group *g = gw_array_push(&l->groups);
+    double all = 0;
+    if (!g) {
+        l->oom = 1;
+        return;
+    }
+    *g = (struct group){.first = first, .count = count};
+    for (uint32_t i = 0; i < count; i++) {
+        size_t from, to = votes_of(l, m[i].run, &from);
+        const struct gw_run *r = l->dev->runs + m[i].run;
+        l->group_of[m[i].run] = (uint32_t)l->groups.len - 1;
+        for (size_t k = from; k < to; k++) {
+            double ns = (double)v[k].ns;
+            g->share[v[k].cause] += ns;
+            g->at[v[k].cause] += ns * (double)(gw_ev(l->an, v[k].sample)->start - r->start) / (double)(r->end - r->start);
+            all += ns;
+            g->votes++;
+        }
+    }
+    for (unsigned c = 0; c < GW_CAUSE_COUNT && all > 0; c++) {
+        g->at[c] = g->share[c] > 0 ? g->at[c] / g->share[c] : 0;
+        g->share[c] /= all;
+    }
+}
+
+/* A sample of the group with this cause, a different one each time: so many lines of code share the time as they should. */
+static uint32_t pick(const struct label *l, struct group *g, unsigned cause)
+{
+    const struct member *m = (const struct member *)l->members.data + g->first;
+    const struct vote *v = l->votes.data;
+    for (size_t tries = 0; tries < g->count; tries++) {
+        size_t from, to = votes_of(l, m[g->turn++ % g->count].run, &from);
+        for (size_t k = from; k < to; k++)
             if (v[k].cause == cause)
                 return v[k].sample;
     }
     return GW_NONE;
 }
 
-static void settle(struct label *l, const struct member *m, size_t n)
+static void push(struct label *l, const struct gw_run *r, int64_t start, int64_t end, unsigned cause, uint32_t leaf)
 {
-    struct gw_run *runs = (struct gw_run *)(uintptr_t)l->dev->runs;
+    if (end <= start)
+        return;
+    struct gw_run *x = gw_array_push(&l->out);
+    if (x)
+        *x = (struct gw_run){.start = start, .end = end, .label = cause, .leaf = r->leaf == GW_NONE ? leaf : r->leaf};
+    else
+        l->oom = 1;
+}
+
+/* By its own samples: each holds until the next. */
+static void split_by_own(struct label *l, const struct gw_run *r, size_t from, size_t to)
+{
     const struct vote *v = l->votes.data;
-    uint32_t sum[GW_CAUSE_COUNT] = {0}, all, own_all;
-    for (size_t i = 0; i < n; i++) {
-        size_t first, end = votes_of(l, m[i].run, &first);
-        for (size_t k = first; k < end; k++)
-            sum[v[k].cause]++;
+    int64_t at = r->start;
+    for (size_t k = from; k < to; k++) {
+        if (k + 1 < to && v[k + 1].cause == v[k].cause)
+            continue;
+        int64_t end = k + 1 < to ? gw_ev(l->an, v[k + 1].sample)->start : r->end;
+        push(l, r, at, end, v[k].cause, v[k].sample);
+        at = end;
     }
-    unsigned common = winner(sum, &all);
-    size_t turn = 0;
-    for (size_t i = 0; i < n && all; i++) {
-        uint32_t own[GW_CAUSE_COUNT] = {0};
-        size_t first, end = votes_of(l, m[i].run, &first);
-        for (size_t k = first; k < end; k++)
-            own[v[k].cause]++;
-        unsigned cause = winner(own, &own_all);
-        if (!own_all)
-            cause = common; /* what its like did */
-        uint32_t leaf = GW_NONE;
-        for (size_t k = first; k < end && leaf == GW_NONE; k++)
-            leaf = v[k].cause == cause ? v[k].sample : GW_NONE;
-        if (leaf == GW_NONE)
-            leaf = pick(l, m, n, cause, &turn);
-        runs[m[i].run].label = cause;
-        if (runs[m[i].run].leaf == GW_NONE)
-            runs[m[i].run].leaf = leaf;
+}
+
+/* By what its like did: the causes in the order and with the shares of the group. */
+static void split_by_group(struct label *l, const struct gw_run *r, struct group *g)
+{
+    unsigned done = 0; /* bits of causes */
+    int64_t at = r->start;
+    for (;;) {
+        unsigned best = GW_CAUSE_COUNT;
+        for (unsigned c = 0; c < GW_CAUSE_COUNT; c++)
+            if (g->share[c] > 0 && !(done >> c & 1) && (best == GW_CAUSE_COUNT || g->at[c] < g->at[best]))
+                best = c;
+        if (best == GW_CAUSE_COUNT)
+            break;
+        done |= 1u << best;
+        int64_t end = at + (int64_t)(g->share[best] * (double)(r->end - r->start));
+        push(l, r, at, end, best, pick(l, g, best));
+        at = end < r->end ? end : r->end;
     }
+    if (at < r->end && l->out.len) /* rounding */
+        ((struct gw_run *)l->out.data)[l->out.len - 1].end = r->end;
+}
+
+static void rewrite(struct label *l, uint32_t run)
+{
+    const struct gw_run *r = l->dev->runs + run;
+    struct group *g = l->group_of[run] == GW_NONE ? NULL : (struct group *)l->groups.data + l->group_of[run];
+    const struct vote *v = l->votes.data;
+    size_t from = 0, to = g ? votes_of(l, run, &from) : 0;
+    int64_t covered = 0;
+    for (size_t k = from; k < to; k++)
+        covered += v[k].ns;
+    if (g && to > from && ((double)covered >= OWN_SHARE * (double)(r->end - r->start) || g->votes < ENOUGH))
+        split_by_own(l, r, from, to);
+    else if (g && g->votes >= ENOUGH)
+        split_by_group(l, r, g);
+    else
+        push(l, r, r->start, r->end, r->label, r->leaf);
+}
+
+static int keep_runs(struct label *l)
+{
+    struct gw_run *runs = gw_arena_calloc(l->an->arena, l->out.len, sizeof *runs);
+    if (!runs)
+        return GW_ENOMEM;
+    if (l->out.len)
+        memcpy(runs, l->out.data, l->out.len * sizeof *runs);
+    l->dev->runs = runs;
+    l->dev->nruns = l->out.len;
+    return GW_OK;
+}
+
+static int relabel(struct label *l)
+{
+    struct gw_dev *dev = l->dev;
+    l->group_of = malloc((dev->nruns + 1) * sizeof *l->group_of);
+    if (!l->group_of || collect_calls(l) < 0)
+        return GW_ENOMEM;
+    for (uint32_t i = 0; i < dev->nruns; i++) {
+        l->group_of[i] = GW_NONE;
+        if (dev->runs[i].label == GW_CAUSE_USER_CODE && l->ncalls)
+            look_at(l, i);
+    }
+    struct member *m = l->members.data;
+    if (l->members.len)
+        qsort(m, l->members.len, sizeof *m, by_key);
+    for (size_t i = 0, k; i < l->members.len; i = k) {
+        for (k = i + 1; k < l->members.len && m[k].key == m[i].key; k++)
+            ;
+        make_group(l, (uint32_t)i, (uint32_t)(k - i));
+    }
+    for (uint32_t i = 0; i < dev->nruns && !l->oom; i++)
+        rewrite(l, i);
+    return l->oom ? GW_ENOMEM : keep_runs(l);
 }
 
 int gw_samples_label(struct gw_analysis *an, struct gw_dev *dev)
 {
     struct label l = {.an = an, .dev = dev};
-    int rc = GW_ENOMEM;
     if (!an->stacks)
         return GW_OK;
     gw_array_init(&l.votes, sizeof(struct vote), 0);
     gw_array_init(&l.members, sizeof(struct member), 0);
-    if (collect_calls(&l) < 0)
-        goto out;
-    for (uint32_t i = 0; i < dev->nruns && l.ncalls; i++)
-        if (dev->runs[i].label == GW_CAUSE_USER_CODE)
-            look_at(&l, i);
-    if (l.oom)
-        goto out;
-    struct member *m = l.members.data;
-    if (l.members.len)
-        qsort(m, l.members.len, sizeof *m, by_key);
-    for (size_t i = 0, k; i < l.members.len; i = k) {
-        for (k = i + 1; k < l.members.len && m[k].key == m[i].key; k++)
-            ;
-        settle(&l, m + i, k - i);
-    }
-    rc = GW_OK;
-out:
+    gw_array_init(&l.groups, sizeof(struct group), 0);
+    gw_array_init(&l.out, sizeof(struct gw_run), 0);
+    int rc = relabel(&l);
     free(l.calls);
+    free(l.group_of);
     gw_array_free(&l.votes);
     gw_array_free(&l.members);
+    gw_array_free(&l.groups);
+    gw_array_free(&l.out);
     return rc;
 }

@@ -149,15 +149,17 @@ int gw_live_cpu_starved(struct gw_diag *d)
     const struct gw_live *l = gw_live_of(d);
     if (!l || l->role[GW_LIVE_LAUNCHER].time <= 0 || isnan(l->cpus) || isnan(l->online) || isnan(l->used))
         return GW_NO_DATA;
-    double wait = 0;
-    for (int r = 0; r < GW_LIVE_ROLES; r++)
+    double wait = 0, ready = 0; /* CPUs waited for; threads seen running or ready, as CPUs: a stopped group waits uncounted */
+    for (int r = 0; r < GW_LIVE_ROLES; r++) {
         wait += l->role[r].wait;
+        ready += l->role[r].state[GW_TS_RUNNING] * l->role[r].time / (double)(l->to - l->from);
+    }
     double ratio = wait / l->used, cost = gw_live_cpu_cost(d, l);
     int out = l->throttled >= GW_LIM_THROTTLED, few = l->cpus <= 0.75 * l->online && ratio >= 0.25 && l->used >= 0.75 * l->cpus;
     if ((!out && !few) || cost < GW_LIM_COPY)
         return GW_SILENT;
     struct gw_draft *f = gw_diag_add(d, GW_F_CPU_STARVED, d->dev ? d->dev->cause_ns[GW_CAUSE_DATA_WAIT] + d->dev->cause_ns[GW_CAUSE_OFF_CPU] : (int64_t)(cost * (double)d->wall));
-    double want = fmin(l->used + wait, l->online), more = fmax(want / fmax(l->used, 0.1), 1);
+    double want = fmin(fmax(l->used + wait, out ? ready : 0), l->online), more = fmax(want / fmax(l->used, 0.1), 1);
     gw_live_supply(d, f, 1 + (more - 1) * 0.5, more, fmax(more, l->online / l->cpus));
     f->f.confidence = GW_CONF_HIGH;
     if (!isnan(l->quota))

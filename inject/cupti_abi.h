@@ -29,7 +29,8 @@ typedef void (*gw_cupti_complete_fn)(void *context, uint32_t stream, uint8_t *bu
     FN(cuptiSetThreadIdType, 0, (int type))                                                                           \
     FN(cuptiGetTimestamp, 0, (uint64_t * timestamp))                                                                  \
     FN(cuptiGetCallbackName, 0, (int domain, uint32_t cbid, const char **name))                                       \
-    FN(cuptiActivityEnableAllSyncRecords, 0, (uint8_t enable))
+    FN(cuptiActivityEnableAllSyncRecords, 0, (uint8_t enable))                                                        \
+    FN(cuptiActivityEnableAndDump, 0, (int kind))
 
 /* Members are named fn_...: a member with the function's own name would collide when a test includes the real headers. */
 struct gw_cupti {
@@ -45,6 +46,7 @@ struct gw_cupti {
     C(GW_AK_MEMSET, CUPTI_ACTIVITY_KIND_MEMSET, 2)                                                                    \
     C(GW_AK_DRIVER, CUPTI_ACTIVITY_KIND_DRIVER, 4)                                                                    \
     C(GW_AK_RUNTIME, CUPTI_ACTIVITY_KIND_RUNTIME, 5)                                                                  \
+    C(GW_AK_DEVICE, CUPTI_ACTIVITY_KIND_DEVICE, 8)                                                                    \
     C(GW_AK_CONCURRENT_KERNEL, CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, 10)                                             \
     C(GW_AK_OVERHEAD, CUPTI_ACTIVITY_KIND_OVERHEAD, 17)                                                               \
     C(GW_AK_MEMCPY2, CUPTI_ACTIVITY_KIND_MEMCPY2, 22)                                                                 \

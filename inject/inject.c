@@ -1,15 +1,8 @@
 /*
- * inject.c - the life of the recording inside a job: start, windows, pause, end. See inject.h for the promises.
- *
- * Windows: recording costs the job a few percent while it is on, so it is on for short stretches only (measured: enabling
- * costs 0.06 ms, disabling 0.04 ms). The kinds are enabled API-first and disabled kernels-first, so that a kernel that
- * was recorded has its launch call recorded too.
- *
- * Another profiler (torch.profiler) may take CUPTI's one pair of callbacks over without a word. A window is closed by
- * disabling kinds only while CUPTI has shown, in this window, that it still talks to us: disabling them under another
- * profiler's feet would ruin its recording.
+ * inject.c - the life of the recording inside a job: start, steps, pause, end. See inject.h for the promises, windows.c for
+ * what is done with CUPTI, policy.c for when.
  */
-#include "inject.h"
+#include "windows.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -21,46 +14,33 @@
 #include <time.h>
 #include <unistd.h>
 
-#define MS 1000000ull
-#define SEC 1000000000ull
 #define ORPHAN_NS (30 * SEC) /* no sign of life of the recorder for this long: it is gone */
-#define TAKEN_NS (10 * SEC)  /* an open window without a word from CUPTI: somebody else has the records */
 #define EXIT_WAIT_NS (2 * SEC)
-#define POOL_LOW 4u
 
-static struct {
-    struct gw_cupti api;
-    struct gw_writer out;
-    struct gw_control control;
-    char dir[PATH_MAX];
-    pid_t owner;
-    dev_t dev; /* the record file: checked before each write, in case the job closed our descriptor */
-    ino_t ino;
+#define G gw_inject
+struct gw_inject gw_inject;
+
+static struct { /* between the job's threads and ours */
     pthread_t thread;
     pthread_mutex_t lock; /* guards the wishes below */
     pthread_cond_t wake, done;
     int want_exit, want_pause, is_paused, has_ended, has_thread;
-    /* Our thread's own: */
-    int is_open, is_quiet; /* is_quiet: off for good */
-    uint64_t now, opened_ns, close_at, next_open, last_flush, last_clock, last_status, orphan_since;
-    uint64_t closing_since; /* the window is due to close; 0 = not yet */
-    uint64_t said_at_open, said_last, said_ns; /* CUPTI's words to us: buffers requested plus completed */
-    uint32_t open_now_seen;
-    uint64_t started_ns;
-    int devices_known, device_tries;
-} G;
+} W;
 
 static _Atomic uint32_t state_now = GW_RS_STARTING;
 static atomic_flag started = ATOMIC_FLAG_INIT;
 
 int gpuwhy_inject_state(void) { return (int)atomic_load(&state_now); }
 
-static void set_state(enum gw_rec_state s) {
+void gw_inject_state(enum gw_rec_state s) {
     atomic_store(&state_now, (uint32_t)s);
     G.out.status.state = (uint32_t)s;
 }
 
-static uint64_t words(void) { return gw_pool_requested() + gw_pool_completed(); }
+void gw_inject_quiet(enum gw_rec_state why) {
+    G.is_quiet = 1;
+    gw_inject_state(why);
+}
 
 /* --- the control file ---------------------------------------------------------------------------------------------- */
 
@@ -98,7 +78,7 @@ static int spool_is_ours(void) {
     return fstat(G.out.fd, &st) == 0 && st.st_dev == G.dev && st.st_ino == G.ino;
 }
 
-static void drain(void) {
+void gw_inject_drain(void) {
     uint8_t *data;
     size_t valid;
     int i;
@@ -113,7 +93,7 @@ static void drain(void) {
     gw_drain_flush();
 }
 
-static void write_status(void) {
+void gw_inject_status(void) {
     struct gw_rec_status *s = &G.out.status;
     s->overflow = gw_pool_overflow();
     s->own_cpu_ns = gw_clock_ns(CLOCK_THREAD_CPUTIME_ID);
@@ -122,9 +102,9 @@ static void write_status(void) {
     G.last_status = G.now;
 }
 
-static void write_clock(void) {
+void gw_inject_clock(void) {
     uint64_t cupti = 0, before = gw_clock_ns(CLOCK_REALTIME), after = before;
-    if (G.api.fn_cuptiGetTimestamp && G.api.fn_cuptiGetTimestamp(&cupti) == 0)
+    if (G.is_attached && !G.hands_off && G.api.fn_cuptiGetTimestamp && G.api.fn_cuptiGetTimestamp(&cupti) == 0)
         after = gw_clock_ns(CLOCK_REALTIME);
     if (cupti && after - before < SEC)
         cupti -= (after - before) / 2; /* as it was at `before`, the moment that the chunk names */
@@ -132,103 +112,7 @@ static void write_clock(void) {
     G.last_clock = G.now;
 }
 
-static void write_window(uint32_t what, enum gw_win_reason reason) {
-    struct gw_rec_window w = {.realtime_ns = gw_clock_ns(CLOCK_REALTIME), .what = what, .number = G.out.status.windows,
-                              .reason = (uint32_t)reason, .requested = (uint32_t)(words() - G.said_at_open)};
-    (void)gw_writer_append(&G.out, GW_RT_WINDOW, sizeof w, &w, sizeof w);
-}
-
-/* --- windows ----------------------------------------------------------------------------------------------------------- */
-
-static const struct { uint32_t bit; int kind; } kinds[] = {
-    /* in the order of enabling */
-    {GW_CK_OVERHEAD, GW_AK_OVERHEAD}, {GW_CK_SYNC, GW_AK_SYNCHRONIZATION}, {GW_CK_RUNTIME, GW_AK_RUNTIME},
-    {GW_CK_DRIVER, GW_AK_DRIVER}, {GW_CK_COPIES, GW_AK_MEMSET}, {GW_CK_COPIES, GW_AK_MEMCPY2}, {GW_CK_COPIES, GW_AK_MEMCPY},
-    {GW_CK_KERNELS, GW_AK_CONCURRENT_KERNEL}};
-enum { KINDS = sizeof kinds / sizeof *kinds };
-
-static void quiet(enum gw_rec_state why) {
-    G.is_quiet = 1;
-    set_state(why);
-}
-
-static void disable_kinds(void) {
-    for (int i = KINDS - 1; i >= 0; i--)
-        if (G.control.kinds & kinds[i].bit)
-            (void)G.api.fn_cuptiActivityDisable(kinds[i].kind);
-}
-
-static void open_window(void) {
-    G.said_at_open = words();
-    G.said_last = G.said_at_open;
-    G.said_ns = G.opened_ns = G.now;
-    G.closing_since = 0;
-    G.out.status.windows++;
-    write_clock();
-    write_window(GW_WIN_OPEN, GW_WR_TIME);
-    for (int i = 0; i < KINDS; i++) {
-        if (!(G.control.kinds & kinds[i].bit))
-            continue;
-        int rc = G.api.fn_cuptiActivityEnable(kinds[i].kind);
-        if (rc && !G.out.status.cupti_result)
-            G.out.status.cupti_result = rc;
-        if (rc && kinds[i].kind == GW_AK_CONCURRENT_KERNEL) {
-            G.out.status.cupti_result = rc;
-            disable_kinds();
-            quiet(GW_RS_REFUSED);
-            return;
-        }
-    }
-    uint64_t length = G.out.status.windows == 1 ? G.control.first_len_ns : G.control.window_ns;
-    G.close_at = G.control.window_ns ? G.now + length : UINT64_MAX;
-    G.is_open = 1;
-    set_state(GW_RS_OPEN);
-    write_status();
-}
-
-static void count_dropped(void) {
-    size_t n = 0;
-    if (G.api.fn_cuptiActivityGetNumDroppedRecords && G.api.fn_cuptiActivityGetNumDroppedRecords(NULL, 0, &n) == 0)
-        G.out.status.dropped += n;
-}
-
-static void flush(uint32_t flag) {
-    (void)G.api.fn_cuptiActivityFlushAll(flag);
-    G.last_flush = gw_clock_ns(CLOCK_MONOTONIC);
-    drain();
-}
-
-/* Did CUPTI talk to us since the window opened? Then the callbacks were ours for a while at least. */
-static int still_ours(void) { return words() != G.said_at_open; }
-
-/*
- * May the kinds be switched off now? While the callbacks are ours and the job works, CUPTI holds a buffer of ours; a
- * flush brings it back. No buffer out there: either the job is idle, then waiting costs nothing, or another profiler
- * has the callbacks. A buffer that does not come back is most likely waiting for queued work: after 0.2 s believe that.
- */
-static int may_disable(void) {
-    if (!still_ours())
-        return 0;
-    if (!G.closing_since)
-        G.closing_since = G.now;
-    else if (G.now - G.last_flush < 80 * MS)
-        return 0;
-    unsigned lent = gw_pool_lent();
-    uint64_t before = gw_pool_completed();
-    flush(0);
-    return gw_pool_completed() != before || (lent && G.now - G.closing_since > 200 * MS);
-}
-
-/*
- * The next window. A young job is looked at more often, each time after it got twice as old, because nobody knows when its
- * warm-up ends; then once a period; the period grows with the length of the job (x2 after each 8 windows, at most x8).
- */
-static uint64_t next_start(void) {
-    uint32_t doublings = G.out.status.windows / 8;
-    uint64_t wait = G.control.period_ns << (doublings < 3 ? doublings : 3), age = G.opened_ns - G.started_ns;
-    uint64_t young = age > 2 * G.control.window_ns ? age : 2 * G.control.window_ns;
-    return G.opened_ns + (young < wait ? young : wait);
-}
+/* --- steps ------------------------------------------------------------------------------------------------------------ */
 
 /* cuInit() calls us from its middle: the devices answer when it has come to its end. */
 static void find_devices(void) {
@@ -238,162 +122,86 @@ static void find_devices(void) {
     G.devices_known = gw_device_write(&G.out) > 0;
 }
 
-static void close_window(enum gw_win_reason reason) {
-    disable_kinds();
-    G.is_open = 0;
-    G.out.status.window_ns += gw_clock_ns(CLOCK_MONOTONIC) - G.opened_ns;
-    write_window(GW_WIN_CLOSE, reason);
-    flush(0);
-    count_dropped();
-    write_clock();
-    G.next_open = next_start();
-    if (G.next_open < G.now + SEC)
-        G.next_open = G.now + SEC;
-    set_state(GW_RS_WAITING);
-    write_status();
-}
-
-static void in_window(void) {
-    drain();
-    uint64_t said = words();
-    if (said != G.said_last) {
-        G.said_last = said;
-        G.said_ns = G.now;
-        if (atomic_load(&state_now) == GW_RS_TAKEN)
-            set_state(GW_RS_OPEN);
-    } else if (G.now - G.said_ns > TAKEN_NS && G.out.status.records && atomic_load(&state_now) == GW_RS_OPEN) {
-        set_state(GW_RS_TAKEN);
-        write_window(GW_WIN_CLOSE, GW_WR_TAKEN);
-        write_status();
-    }
-    if (!G.control.window_ns && G.now - G.last_flush > SEC)
-        flush(0);
-    if (gw_pool_free() < POOL_LOW && still_ours())
-        close_window(GW_WR_POOL);
-    else if ((G.now >= G.close_at || G.control.stop) && may_disable())
-        close_window(G.control.stop ? GW_WR_STOP : GW_WR_TIME);
-}
-
-static void between_windows(void) {
-    if (gw_pool_lent() && G.now - G.last_flush > SEC / 2)
-        flush(0); /* work that was queued when the window closed has ended by now */
-    drain();
-    if (G.control.stop) {
-        if (!gw_pool_lent() || G.now - G.opened_ns > 20 * SEC)
-            quiet(GW_RS_STOPPED);
-        return;
-    }
-    int asked = G.control.open_now != G.open_now_seen;
-    G.open_now_seen = G.control.open_now;
-    if ((asked || G.now >= G.next_open) && gw_pool_free() >= GW_POOL_BUFFERS / 2)
-        open_window();
-}
-
 static void check_spool(void) {
     if (!G.out.bad || G.is_quiet)
         return;
-    if (G.is_open && still_ours())
-        close_window(GW_WR_ERROR);
+    if (G.is_open && gw_windows_ours())
+        gw_windows_close(GW_WR_ERROR);
     else if (G.is_open)
         return;
-    quiet(G.out.bad == EFBIG ? GW_RS_SIZE_LIMIT : G.out.bad == EBADF ? GW_RS_FAILED : GW_RS_DISK_FULL);
-    write_status();
+    gw_inject_quiet(G.out.bad == EFBIG ? GW_RS_SIZE_LIMIT : G.out.bad == EBADF ? GW_RS_FAILED : GW_RS_DISK_FULL);
+    gw_inject_status();
 }
 
 static void step(void) {
     G.now = gw_clock_ns(CLOCK_MONOTONIC);
     struct gw_control c;
     if (read_control(&c) == 0) {
+        c.window_ns = G.control.window_ns;
+        c.adaptive = G.control.adaptive;
         c.kinds = G.control.kinds; /* fixed at the start: what was enabled must be what is disabled */
         G.control = c;
     }
     if (recorder_gone() && !G.is_quiet) {
         G.control.stop = 1;
         if (!G.is_open) {
-            quiet(GW_RS_ORPHANED);
-            write_status();
+            gw_inject_quiet(GW_RS_ORPHANED);
+            gw_inject_status();
         }
     }
     if (!G.out.bad && spool_is_ours())
         find_devices();
-    if (G.is_open)
-        in_window();
-    else if (!G.is_quiet)
-        between_windows();
-    else
-        drain();
+    gw_windows_step();
     check_spool();
     if (G.now - G.last_status > 2 * SEC)
-        write_status();
+        gw_inject_status();
     if (G.is_open && G.now - G.last_clock > SEC)
-        write_clock();
+        gw_inject_clock();
 }
 
 /* --- pause and end ------------------------------------------------------------------------------------------------------ */
 
-static void settle(void) {
-    flush(0);
-    flush(GW_CUPTI_FLUSH_FORCED);
-    count_dropped();
-}
-
 static void do_pause(void) {
     G.now = gw_clock_ns(CLOCK_MONOTONIC);
     if (G.is_open)
-        close_window(GW_WR_PAUSE);
+        gw_windows_close(GW_WR_PAUSE);
     if (!G.is_quiet) {
-        settle();
-        if (G.api.fn_cuptiSetThreadIdType)
-            (void)G.api.fn_cuptiSetThreadIdType(GW_CUPTI_THREAD_DEFAULT);
-        set_state(GW_RS_PAUSED);
-        write_status();
+        gw_windows_settle();
+        gw_windows_unhook();
+        gw_inject_state(GW_RS_PAUSED);
+        gw_inject_status();
     }
-}
-
-static int hook_up(void) {
-    uint8_t one = 1, zero = 0;
-    size_t size = 1;
-    if (G.api.fn_cuptiSetThreadIdType)
-        (void)G.api.fn_cuptiSetThreadIdType(GW_CUPTI_THREAD_SYSTEM);
-    if (G.api.fn_cuptiActivitySetAttribute) { /* older versions do not know them: no harm */
-        (void)G.api.fn_cuptiActivitySetAttribute(GW_CUPTI_ATTR_PER_THREAD, &size, &zero);
-        size = 1;
-        (void)G.api.fn_cuptiActivitySetAttribute(GW_CUPTI_ATTR_ZEROED, &size, &one);
-    }
-    int rc = G.api.fn_cuptiActivityRegisterCallbacks(gw_pool_request, gw_pool_complete);
-    if (rc == 0 && G.api.fn_cuptiActivityEnableAllSyncRecords)
-        (void)G.api.fn_cuptiActivityEnableAllSyncRecords(0);
-    return rc;
 }
 
 static void do_resume(void) {
     G.now = gw_clock_ns(CLOCK_MONOTONIC);
     if (G.is_quiet)
         return;
-    int rc = hook_up();
+    int rc = gw_windows_rehook();
     if (rc) {
         G.out.status.cupti_result = rc;
-        quiet(GW_RS_REFUSED);
+        gw_inject_quiet(GW_RS_REFUSED);
         return;
     }
-    set_state(GW_RS_WAITING);
+    gw_inject_state(GW_RS_WAITING);
     G.next_open = G.now + (G.control.window_ns ? SEC : 0);
 }
 
 static void do_end(void) {
     G.now = gw_clock_ns(CLOCK_MONOTONIC);
     int taken = atomic_load(&state_now) == GW_RS_TAKEN;
-    if (G.is_open && still_ours() && !taken)
-        close_window(GW_WR_EXIT);
-    if (!G.is_quiet && !G.is_paused && !taken)
-        settle();
-    drain();
+    if (G.is_open && gw_windows_ours() && !taken)
+        gw_windows_close(GW_WR_EXIT);
+    if (!G.is_quiet && !W.is_paused && !taken)
+        gw_windows_settle();
+    if (G.is_attached && !G.hands_off)
+        gw_inject_drain();
     if (G.out.fd >= 0 && spool_is_ours())
         find_devices();
-    write_clock();
+    gw_inject_clock();
     if (!G.is_quiet && !taken)
-        set_state(GW_RS_ENDED);
-    write_status();
+        gw_inject_state(GW_RS_ENDED);
+    gw_inject_status();
     if (G.out.fd >= 0 && spool_is_ours())
         gw_writer_close(&G.out);
 }
@@ -403,71 +211,72 @@ static void wait_on(pthread_cond_t *cond, uint64_t ns) {
     uint64_t until = gw_clock_ns(CLOCK_MONOTONIC) + ns;
     ts.tv_sec = (time_t)(until / SEC);
     ts.tv_nsec = (long)(until % SEC);
-    pthread_cond_timedwait(cond, &G.lock, &ts);
+    pthread_cond_timedwait(cond, &W.lock, &ts);
 }
 
 static void *run(void *unused) {
     (void)unused;
     prctl(PR_SET_NAME, "gpuwhy-rec");
-    pthread_mutex_lock(&G.lock);
-    while (!G.want_exit) {
-        if (G.want_pause != G.is_paused) {
-            int pause = G.want_pause;
-            pthread_mutex_unlock(&G.lock);
+    pthread_mutex_lock(&W.lock);
+    while (!W.want_exit) {
+        if (W.want_pause != W.is_paused) {
+            int pause = W.want_pause;
+            pthread_mutex_unlock(&W.lock);
             if (pause)
                 do_pause();
             else
                 do_resume();
-            pthread_mutex_lock(&G.lock);
-            G.is_paused = pause;
-            pthread_cond_broadcast(&G.done);
+            pthread_mutex_lock(&W.lock);
+            W.is_paused = pause;
+            pthread_cond_broadcast(&W.done);
             continue;
         }
         /* 20 ms in a window: the fastest launch loop measured fills a buffer in about 30 ms. */
-        wait_on(&G.wake, G.is_open ? 20 * MS : 100 * MS);
-        if (G.want_exit || G.want_pause != G.is_paused || G.is_paused)
+        wait_on(&W.wake, G.is_open ? 20 * MS : 100 * MS);
+        if (W.want_exit || W.want_pause != W.is_paused || W.is_paused)
             continue;
-        pthread_mutex_unlock(&G.lock);
+        pthread_mutex_unlock(&W.lock);
         step();
-        pthread_mutex_lock(&G.lock);
+        pthread_mutex_lock(&W.lock);
     }
-    pthread_mutex_unlock(&G.lock);
+    pthread_mutex_unlock(&W.lock);
     do_end();
-    pthread_mutex_lock(&G.lock);
-    G.has_ended = 1;
-    pthread_cond_broadcast(&G.done);
-    pthread_mutex_unlock(&G.lock);
+    pthread_mutex_lock(&W.lock);
+    W.has_ended = 1;
+    pthread_cond_broadcast(&W.done);
+    pthread_mutex_unlock(&W.lock);
     return NULL;
 }
 
 void gpuwhy_inject_pause(int pause) {
-    if (!G.has_thread || getpid() != G.owner)
+    if (!W.has_thread || getpid() != G.owner)
         return;
-    pthread_mutex_lock(&G.lock);
-    G.want_pause = pause != 0;
-    pthread_cond_broadcast(&G.wake);
+    pthread_mutex_lock(&W.lock);
+    W.want_pause = pause != 0;
+    pthread_cond_broadcast(&W.wake);
     uint64_t until = gw_clock_ns(CLOCK_MONOTONIC) + EXIT_WAIT_NS;
-    while (G.is_paused != G.want_pause && !G.want_exit && gw_clock_ns(CLOCK_MONOTONIC) < until)
-        wait_on(&G.done, 100 * MS);
-    pthread_mutex_unlock(&G.lock);
+    while (W.is_paused != W.want_pause && !W.want_exit && gw_clock_ns(CLOCK_MONOTONIC) < until)
+        wait_on(&W.done, 100 * MS);
+    pthread_mutex_unlock(&W.lock);
 }
 
 /* exit() of the job, before CUPTI and the driver take themselves apart. Waits for our thread, but never for long. */
 static void at_exit(void) {
-    if (!G.has_thread || getpid() != G.owner)
+    static atomic_flag done = ATOMIC_FLAG_INIT; /* registered more than once */
+    if (!W.has_thread || getpid() != G.owner || atomic_flag_test_and_set(&done))
         return;
-    pthread_mutex_lock(&G.lock);
-    G.want_exit = 1;
-    pthread_cond_broadcast(&G.wake);
+    pthread_mutex_lock(&W.lock);
+    W.want_exit = 1;
+    pthread_cond_broadcast(&W.wake);
     uint64_t until = gw_clock_ns(CLOCK_MONOTONIC) + EXIT_WAIT_NS;
-    while (!G.has_ended && gw_clock_ns(CLOCK_MONOTONIC) < until)
-        wait_on(&G.done, 100 * MS);
-    pthread_mutex_unlock(&G.lock);
+    while (!W.has_ended && gw_clock_ns(CLOCK_MONOTONIC) < until)
+        wait_on(&W.done, 100 * MS);
+    pthread_mutex_unlock(&W.lock);
     gw_pool_disable();
 }
 
 static void in_child(void) { /* after fork(): no thread of ours here, and the file belongs to the parent */
-    G.has_thread = 0;
+    W.has_thread = 0;
     gw_pool_disable();
 }
 
@@ -519,24 +328,30 @@ static void start_thread(void) {
     pthread_condattr_t mono;
     pthread_condattr_init(&mono);
     pthread_condattr_setclock(&mono, CLOCK_MONOTONIC);
-    pthread_mutex_init(&G.lock, NULL);
-    pthread_cond_init(&G.wake, &mono);
-    pthread_cond_init(&G.done, &mono);
+    pthread_mutex_init(&W.lock, NULL);
+    pthread_cond_init(&W.wake, &mono);
+    pthread_cond_init(&W.done, &mono);
     pthread_condattr_destroy(&mono);
     pthread_sigmask(SIG_SETMASK, &all, &before); /* the job's signals are not for our thread */
-    G.has_thread = pthread_create(&G.thread, NULL, run, NULL) == 0;
+    W.has_thread = pthread_create(&W.thread, NULL, run, NULL) == 0;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (G.has_thread)
-        pthread_detach(G.thread);
+    if (W.has_thread)
+        pthread_detach(W.thread);
 }
 
 static void fail(enum gw_rec_state why) { /* leave the reason behind and stay inert */
-    set_state(why);
+    gw_inject_state(why);
     gw_writer_status(&G.out);
     if (G.out.fd >= 0)
         close(G.out.fd);
     G.out.fd = -1;
 }
+
+/*
+ * Handlers of exit() run in the opposite order of their registration, and CUPTI registers its own when it is loaded and when
+ * it is first used: ours must come later each time, so that it runs before CUPTI is taken apart. It works once only.
+ */
+void gw_inject_first_at_exit(void) { atexit(at_exit); }
 
 static void start(const char *dir) {
     snprintf(G.dir, sizeof G.dir, "%s", dir);
@@ -544,42 +359,30 @@ static void start(const char *dir) {
     G.out.fd = -1;
     if (read_control(&G.control) < 0 || G.control.stop || open_spool() < 0)
         return;
-    enum gw_rec_state s = gw_cupti_load(&G.api);
-    if (G.api.fn_cuptiGetVersion)
-        (void)G.api.fn_cuptiGetVersion(&G.out.status.cupti_version);
-    if (s != GW_RS_STARTING) {
-        fail(s);
-        return;
-    }
-    /* NULL for "no buffer" is safe from 12.9 (version 27) on. */
-    if (gw_pool_init(G.out.status.cupti_version >= 27) < 0 || gw_drain_init(&G.api, &G.out) < 0) {
-        fail(GW_RS_FAILED);
-        return;
-    }
-    int rc = hook_up();
-    if (rc) {
-        G.out.status.cupti_result = rc;
-        fail(GW_RS_REFUSED);
-        return;
-    }
-    G.now = gw_clock_ns(CLOCK_MONOTONIC);
-    G.started_ns = G.now;
-    G.next_open = G.now + G.control.first_ns;
+    G.now = G.started_ns = G.opened_ns = gw_clock_ns(CLOCK_MONOTONIC);
+    gw_policy_start(&G.policy, G.now);
+    G.next_open = G.control.adaptive ? G.policy.next_open : G.now + G.control.first_ns;
     G.open_now_seen = G.control.open_now;
-    G.opened_ns = G.now;
-    set_state(GW_RS_WAITING);
-    if (!G.control.window_ns)
-        open_window(); /* --full: from the first call on */
-    write_status();
+    gw_inject_state(GW_RS_WAITING);
+    if (!G.control.window_ns) { /* --full: from the first call on */
+        G.control.adaptive = 0;
+        if (gw_windows_attach(1) == 0)
+            gw_windows_open();
+    }
+    gw_inject_status();
+    if (G.is_quiet && !G.is_attached) {
+        fail((enum gw_rec_state)gpuwhy_inject_state());
+        return;
+    }
     start_thread();
-    if (!G.has_thread) {
+    if (!W.has_thread) {
         if (G.is_open)
-            disable_kinds();
+            gw_windows_close(GW_WR_ERROR);
         gw_pool_disable();
         fail(GW_RS_FAILED);
         return;
     }
-    atexit(at_exit);
+    gw_inject_first_at_exit();
     pthread_atfork(NULL, NULL, in_child);
 }
 

@@ -47,6 +47,7 @@ enum gw_rec_state gw_cupti_load(struct gw_cupti *api);
 int gw_drain_init(const struct gw_cupti *api, struct gw_writer *out); /* 0 or -errno */
 void gw_drain_buffer(uint8_t *data, size_t valid);
 void gw_drain_flush(void); /* writes what is staged */
+uint64_t gw_drain_kernels(void), gw_drain_calls(void); /* records seen so far, also those left out */
 
 /* --- device.c ------------------------------------------------------------------------------------------------------ */
 /* One DEVICE chunk for each device that the process sees, by plain driver queries (after cuInit). */

@@ -5,6 +5,8 @@
  *
  *   FAKE_CUPTI_VERSION=130001          what cuptiGetVersion says
  *   FAKE_CUPTI_FAIL=cuptiActivityEnable:39[,...]   these functions return that code
+ *   FAKE_CUPTI_BLOCK=30000             cuptiActivityFlushAll does not return for so many ms
+ *   FAKE_CALLS=path                    a line for each call made by the thread gpuwhy-rec, and where another profiler starts
  *   FAKE_CUPTI_CLOCK=mono              CUPTI's clock is CLOCK_MONOTONIC_RAW instead of CLOCK_REALTIME
  */
 #include <fcntl.h>
@@ -14,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -60,6 +63,19 @@ static void breach(const char *fmt, ...) {
     }
 }
 
+static void note(const char *what) {
+    const char *path = getenv("FAKE_CALLS");
+    char me[17] = "", line[80];
+    if (!path || !strcmp(what, "cuptiActivityGetNextRecord") || (prctl(PR_GET_NAME, me), strcmp(me, "gpuwhy-rec") != 0 && *what != '-'))
+        return;
+    int fd = open(path, O_WRONLY | O_CREAT | O_APPEND, 0644), n = snprintf(line, sizeof line, "%s\n", what);
+    if (fd >= 0) {
+        if (write(fd, line, (size_t)n) < 0)
+            abort();
+        close(fd);
+    }
+}
+
 static int fails(const char *fn) {
     const char *env = getenv("FAKE_CUPTI_FAIL");
     const char *p = env ? strstr(env, fn) : NULL;
@@ -67,6 +83,7 @@ static int fails(const char *fn) {
 }
 #define ENTER(fn)                                                                                                     \
     do {                                                                                                              \
+        note(fn);                                                                                                     \
         if (in_callback)                                                                                              \
             breach(fn " called inside a callback");                                                                   \
         if (dead)                                                                                                     \
@@ -260,7 +277,7 @@ EXPORT int cuptiGetVersion(uint32_t *v), cuptiActivityRegisterCallbacks(request_
     cuptiActivityDisable(int kind), cuptiActivityFlushAll(uint32_t flag), cuptiActivityGetNextRecord(uint8_t *b, size_t n, void **rec),
     cuptiActivityGetNumDroppedRecords(void *c, uint32_t s, size_t *n), cuptiActivitySetAttribute(int a, size_t *size, void *v),
     cuptiSetThreadIdType(int type), cuptiGetTimestamp(uint64_t *t), cuptiGetCallbackName(int domain, uint32_t cbid, const char **name),
-    cuptiActivityEnableAllSyncRecords(uint8_t on), cuptiSubscribe(void *a, void *b, void *c), cuptiFinalize(void);
+    cuptiActivityEnableAllSyncRecords(uint8_t on), cuptiActivityEnableAndDump(int kind), cuptiSubscribe(void *a, void *b, void *c), cuptiFinalize(void);
 
 static void in_child(void) { dead = 1; }
 
@@ -306,6 +323,8 @@ int cuptiActivityDisable(int kind) {
 }
 int cuptiActivityFlushAll(uint32_t flag) {
     ENTER("cuptiActivityFlushAll");
+    if (getenv("FAKE_CUPTI_BLOCK"))
+        usleep((useconds_t)atoi(getenv("FAKE_CUPTI_BLOCK")) * 1000u);
     pthread_mutex_lock(&lock);
     if (current.data && current.used && (flag == 1 || current.ready <= fake_cupti_now()))
         hand_back(&current, flag == 1);
@@ -372,6 +391,17 @@ int cuptiActivityEnableAllSyncRecords(uint8_t on) {
     (void)on;
     return 0;
 }
+int cuptiActivityEnableAndDump(int kind) {
+    ENTER("cuptiActivityEnableAndDump");
+    if (!request)
+        breach("enabled before callbacks were registered");
+    if (kind != 8)
+        return 1;
+    enabled[kind] = 1;
+    if (begin(kind, 40, 0))
+        pthread_mutex_unlock(&lock);
+    return 0;
+}
 int cuptiSubscribe(void *a, void *b, void *c) {
     (void)a, (void)b, (void)c;
     breach("cuptiSubscribe keeps torch.profiler out");
@@ -406,6 +436,7 @@ static void other_complete(void *c, uint32_t s, uint8_t *b, size_t size, size_t 
 }
 EXPORT void fake_cupti_other_begin(void) {
     other_seen = 0;
+    note("-- another profiler");
     cuptiActivityFlushAll(0);
     cuptiActivityRegisterCallbacks(other_request, other_complete);
     cuptiActivityEnable(10);

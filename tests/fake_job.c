@@ -2,6 +2,7 @@
  * fake_job.c - a job for the recorder's tests: links the fake libcuda and does what its arguments say, in order.
  * Prints "launched N" last, so that a test can compare with what was recorded.
  *
+ *   late MS        (first) CUDA is started this much later; its library is mapped all the while
  *   steps N        N training steps: copy, 10 kernels of 50 us, sync
  *   threads N K    N threads, each K steps on its own stream
  *   sleep MS       nothing
@@ -105,8 +106,11 @@ static void other(int ms, int polite) {
 }
 
 int main(int argc, char **argv) {
+    int first = argc > 2 && !strcmp(argv[1], "late") ? 3 : 1;
+    if (first == 3)
+        usleep((useconds_t)atoi(argv[2]) * 1000u);
     cuInit(0);
-    for (int i = 1; i < argc; i++) {
+    for (int i = first; i < argc; i++) {
         const char *a = argv[i];
         int n = i + 1 < argc ? atoi(argv[i + 1]) : 0;
         if (!strcmp(a, "steps")) {

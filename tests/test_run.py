@@ -308,14 +308,37 @@ def case_injection_taken():
     r.close()
 
 
+def uvm(r):
+    os.makedirs(os.path.join(r.dir, "dev"), exist_ok=True)
+    return {"FAKE_UVM": os.path.join(r.dir, "dev", "nvidia-uvm")}
+
+
 def case_injection_ignored():
-    """The job clears the variable: CUDA runs and we are not in it. We say so."""
-    r = Run().run(["env", "-u", "CUDA_INJECTION64_PATH", JOB, "sleep", 4500])
-    assert r.status == 0
-    assert b"its GPU work is not recorded" in r.err, r.err
-    r.dump()
-    assert "injection.ignored=" in r.text
-    r.close()
+    """CUDA runs and we are not in it, because the job clears the variable or the driver cannot load us: we say so."""
+    for job, env in ((["env", "-u", "CUDA_INJECTION64_PATH", JOB, "sleep", 6500], {}), ([JOB, "sleep", 6500], {"GPUWHY_LIB": "lib"})):
+        r = Run()
+        os.mkdir(os.path.join(r.dir, "lib"))
+        with open(os.path.join(r.dir, "lib", "libgpuwhy_inject.so"), "w") as f:
+            f.write("not a library")
+        r.run(job, env=dict(env, **uvm(r)))
+        assert r.status == 0
+        assert b"its GPU work is not recorded" in r.err, r.err
+        r.dump()
+        assert "injection.ignored=" in r.text
+        r.close()
+
+
+def case_injection_not_ignored():
+    """CUDA's library is there for seconds before CUDA starts, as after `import torch`: no warning, and work is recorded."""
+    for job in ([JOB, "late", 5500, "steps", 5000], [JOB, "steps", 5000, "sleep", 1000]):
+        r = Run()
+        r.run(job, env=uvm(r))
+        assert r.status == 0 and r.err == b"", r.err
+        r.dump()
+        assert "injection.ignored=" not in r.text
+        assert int(r.dump(r.cuda()[0])["kernels"]) > 1000, r.text[-500:]
+        r.clean()
+        r.close()
 
 
 def case_no_gpu_records():

@@ -29,8 +29,8 @@ static const struct argp_option options[] = {
     {"for", KEY_FOR, N_("TIME"), 0, N_("end the recording after TIME, such as 30s or 5m, report, and let the job go on"), 1},
     {"full", KEY_FULL, NULL, 0, N_("record all GPU work from the start, not in windows; costs the job a few percent"), 1},
     {"windows", KEY_WINDOWS, N_("FIRST,LEN,NEXT,PERIOD"), 0,
-     N_("when to record GPU work: the first window FIRST after CUDA starts and LEN long, then NEXT long every PERIOD "
-        "(default: 3s,2s,2s,20s)"), 1},
+     N_("record GPU work at fixed times: the first window FIRST after CUDA starts and LEN long, then NEXT long every PERIOD "
+        "(default: windows of 2 to 5 seconds that follow the work)"), 1},
     {"max-size", KEY_MAX_SIZE, N_("SIZE"), 0, N_("largest record file of each process (default: 2G)"), 1},
     {"no-gpu-records", KEY_NO_CUDA, NULL, 0, N_("do not load anything into the job: NVML and /proc only"), 1},
     {"no-hook", KEY_NO_HOOK, NULL, 0, N_("do not read DataLoader and torch settings inside Python"), 1},
@@ -77,6 +77,7 @@ static int parse_windows(const char *s, struct gw_run_options *o)
     }
     if (v[1] <= 0 || v[2] <= 0 || v[3] < v[2])
         return -1;
+    o->fixed = 1;
     o->first_ns = v[0], o->first_len_ns = v[1], o->window_ns = v[2], o->period_ns = v[3];
     return 0;
 }

@@ -26,8 +26,9 @@
 #define MS 1000000ull
 #define SEC 1000000000ull
 
-/* Thread samples: 40 a second at first and in windows; then fewer, so that a long job makes no huge record. */
-#define TICK_FAST (25 * MS)
+/* Thread samples: 20 a second at first and in windows; then fewer, so that a long job makes no huge record. Each look takes a
+ * few locks of the kernel on the thread that is looked at, so no more than a diagnosis needs. */
+#define TICK_FAST (50 * MS)
 #define TICK_SLOW (100 * MS)
 #define TICK_REST (500 * MS)
 #define TICK_MAX (1 * SEC)
@@ -65,6 +66,7 @@ static void fill_control(struct gw_session *s)
     c->max_bytes = s->o.max_bytes;
     c->kinds = s->o.kinds;
     c->recorder_pid = (uint32_t)getpid();
+    c->adaptive = !s->o.full && !s->o.fixed;
 }
 
 /* --- open -------------------------------------------------------------------------------------------------------- */
@@ -165,7 +167,7 @@ void gw_session_begin(struct gw_session *s, const struct gw_child *c, char *cons
     if (getcwd(cwd, sizeof cwd))
         gw_sink_fact(k, "directory", cwd);
     gw_sink_factf(k, "job.pid", "%d", (int)c->pid);
-    gw_sink_fact(k, "mode", s->o.full ? "full" : "windows");
+    gw_sink_fact(k, "mode", s->o.full ? "full" : s->o.fixed ? "fixed windows" : "windows");
     s->started_ns = now_ns();
     s->is_recording = 1;
     s->tree = gw_tree_create(s->proc, (int)c->pid, k);
@@ -241,10 +243,10 @@ static void check_ignored(struct gw_session *s)
         look_at_files(s); /* it may have started between the two looks */
         if (s->saw_injected)
             return;
-        /* The driver's library is mapped long before CUDA is used (import torch): with our variable set, wait for the
-         * device that only a started CUDA holds open. */
-        if (gw_proc_env_value(s->proc, p->pid, "CUDA_INJECTION64_PATH", value, sizeof value) &&
-            (!gw_proc_holds_file(s->proc, p->pid, "/dev/nvidia-uvm") || gw_proc_maps_has(s->proc, p->pid, "libgpuwhy_inject")))
+        /* The driver's library is mapped long before CUDA is used (import torch): wait for the device that only a started
+         * CUDA holds open, and see it twice, because the library comes in the middle of that start. */
+        if (!gw_proc_holds_file(s->proc, p->pid, "/dev/nvidia-uvm") || gw_proc_maps_has(s->proc, p->pid, "libgpuwhy_inject") ||
+            ++s->ignored_looks < 2)
             continue;
         s->warned |= WARN_IGNORED;
         if (!gw_proc_env_value(s->proc, p->pid, "CUDA_INJECTION64_PATH", value, sizeof value))

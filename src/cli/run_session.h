@@ -19,6 +19,7 @@ struct gw_run_options {
     int64_t for_ns;           /* --for; 0 = as long as the job runs */
     int64_t first_ns, first_len_ns, window_ns, period_ns; /* --windows; window_ns 0 with full */
     int full;                 /* --full */
+    int fixed;                /* --windows: at the times above; else windows follow the work */
     int no_cuda;              /* --no-gpu-records */
     int no_hook, no_stacks;   /* --no-hook, --no-stacks */
     int status;               /* --status: the live line */
@@ -39,6 +40,7 @@ struct gw_session {
     struct gw_nvml_live *nvml;
     int proc, sys;            /* roots */
     int is_recording;
+    int ignored_looks;        /* times in a row that CUDA ran without us */
     int saw_injected, warned; /* warned: bits of messages already given */
     uint64_t started_ns, ended_ns; /* CLOCK_MONOTONIC */
     uint64_t records;         /* activity records of all processes, as their files say */

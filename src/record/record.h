@@ -213,7 +213,8 @@ struct gw_control {
     uint32_t kinds;       /* GW_CK_* */
     uint32_t recorder_pid;
     uint32_t open_now;    /* counts up: each change asks for one window now */
-    uint32_t reserved[13];
+    uint32_t adaptive;    /* 1: windows follow the work, and the four times above are not used */
+    uint32_t reserved[12];
 };
 enum { GW_CK_KERNELS = 1u << 0, GW_CK_COPIES = 1u << 1, GW_CK_RUNTIME = 1u << 2, GW_CK_DRIVER = 1u << 3,
        GW_CK_SYNC = 1u << 4, GW_CK_OVERHEAD = 1u << 5, GW_CK_ALL = 0x3f };

@@ -1,0 +1,66 @@
+/*
+ * policy.h - when to record: windows that follow the work. Pure arithmetic on times and counts; no clock, no CUPTI.
+ *
+ * Nobody knows when a job starts to work: CUDA starts early, the model much later. So windows begin as short probes. A
+ * probe that sees no kernels ends and is repeated; one that sees kernels goes on as a full window. A full window ends
+ * when it holds enough of them, or at its longest length. It counts only when kernels were flowing in it. After that the
+ * distance between windows is set by what they cost the job, from its counts.
+ *
+ *     gw_policy_start(&p, now);
+ *     if (now >= p.next_open) { gw_policy_open(&p, now); ... }
+ *     why = gw_policy_look(&p, now, kernels);     while it is open; kernels of this window so far
+ *     if (why != GW_PL_STAY) gw_policy_close(&p, now, kernels, calls);
+ *
+ * Times are ns of one monotonic clock. One thread.
+ */
+#ifndef GW_POLICY_H
+#define GW_POLICY_H
+
+#include <stdint.h>
+
+#define GW_POLICY_MS 1000000ull
+#define GW_POLICY_SEC 1000000000ull
+
+/* A window lasts at least LENGTH and at most LONGEST. Between the two it ends with ENOUGH kernels: a transformer's step has
+ * 200 to 2000 of them, so that is ten steps or more. MANY ends it earlier: a launch loop that floods the record. */
+#define GW_POLICY_LENGTH (2 * GW_POLICY_SEC)
+#define GW_POLICY_LONGEST (5 * GW_POLICY_SEC)
+#define GW_POLICY_ENOUGH 20000u
+#define GW_POLICY_SHORTEST GW_POLICY_SEC
+#define GW_POLICY_MANY 150000u
+/* Probes: the first ones are short, then they cover half of the time. One without kernels costs the job next to nothing. */
+#define GW_POLICY_PROBE (150 * GW_POLICY_MS)
+#define GW_POLICY_PROBE_LATER (500 * GW_POLICY_MS)
+#define GW_POLICY_PROBE_EVERY GW_POLICY_SEC
+#define GW_POLICY_PROBE_RARELY (3 * GW_POLICY_SEC) /* after a minute without work */
+#define GW_POLICY_FLOW 20u      /* kernels that make a probe a window */
+#define GW_POLICY_COUNTS 100u   /* and those that make a window count */
+#define GW_POLICY_LULL (2500 * GW_POLICY_MS) /* this long without a kernel: it was only the model being made */
+#define GW_POLICY_LULLS 3u      /* windows that may end so; after that the job's steps are just slow */
+/* The second window comes this long after the first: the first holds the warm-up. Later ones: once a period at most. */
+#define GW_POLICY_SECOND (8 * GW_POLICY_SEC)
+#define GW_POLICY_PERIOD (20 * GW_POLICY_SEC)
+/* What a record costs the job: kernels +0.4 to 0.65 us a launch (measured, H200, CUPTI 13.0.1); an API call 0.26 us, from
+ * one unpaired comparison of full recording with windows (5.9 us a launch with 20 calls each). See docs/overhead.md. */
+#define GW_POLICY_KERNEL_COST 600u
+#define GW_POLICY_CALL_COST 260u
+#define GW_POLICY_SHARE 100u /* one part in so many of the job's time may go to recording */
+
+enum gw_policy_look { GW_PL_STAY, GW_PL_PROBE_ENDED, GW_PL_LULL, GW_PL_ENOUGH };
+
+struct gw_policy {
+    uint64_t next_open;
+    /* private: */
+    uint64_t start, opened, first_good, moved, cost;
+    uint64_t kernels;          /* of the open window, as last seen */
+    uint32_t probes, lulls, good;
+    int is_full;               /* the open window is no probe any more */
+};
+
+void gw_policy_start(struct gw_policy *p, uint64_t now);
+void gw_policy_open(struct gw_policy *p, uint64_t now);
+enum gw_policy_look gw_policy_look(struct gw_policy *p, uint64_t now, uint64_t kernels);
+/* calls: API records that CUPTI made, those that were left out included. Sets next_open. 1 when the window counts. */
+int gw_policy_close(struct gw_policy *p, uint64_t now, uint64_t kernels, uint64_t calls);
+
+#endif

@@ -56,7 +56,7 @@ int gw_live_alone(struct gw_diag *d)
         struct gw_live *own = (struct gw_live *)(uintptr_t)l; /* ours: made for this report */
         own->starved = fmin(share[GW_CAUSE_DATA_WAIT], 1 - d->busy);
         add_seen(d, GW_F_LOADER_STARVED, share[GW_CAUSE_DATA_WAIT], _("waits for the loader's workers"),
-                 _("more workers, `persistent_workers=True`, `prefetch_factor=4`; the knee: `gpuwhy sweep --vary workers=...`"));
+                 _("more workers, `persistent_workers=True`, `prefetch_factor=4`; time a few numbers and keep the last that still pays"));
         add_seen(d, GW_F_MAIN_LOADING, share[GW_CAUSE_MAIN_LOADING], _("loads data itself"),
                  _("let worker processes load: `DataLoader(..., num_workers=8, persistent_workers=True, pin_memory=True)`"));
         add_seen(d, GW_F_WORKER_RESPAWN, share[GW_CAUSE_RESPAWN], _("starts or ends loader workers"), _("keep the workers: `DataLoader(..., persistent_workers=True)`"));

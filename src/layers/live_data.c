@@ -79,7 +79,7 @@ int gw_live_too_few_workers(struct gw_diag *d)
     gw_diag_seen(d, f, l->spare, "1", "CPU time", _("the job may use %.3g CPUs and uses %.3g: %.3g are free"), l->cpus, l->used, l->spare);
     gw_live_where(d, f, GW_LIVE_WORKER, STATES_RUNNING, 0, 3);
     int want = (int)fmin((double)l->workers + more, l->cpus);
-    gw_diag_fix(f, gw_arena_printf(d->arena, _("more workers: `DataLoader(..., num_workers=%d, persistent_workers=True, prefetch_factor=4)` instead of %zu; the knee: `gpuwhy sweep --vary workers=...`"),
+    gw_diag_fix(f, gw_arena_printf(d->arena, _("more workers: `DataLoader(..., num_workers=%d, persistent_workers=True, prefetch_factor=4)` instead of %zu; time a few numbers and keep the last that still pays"),
                                    want, l->workers),
                 _("gpuwhy diff before after"), _("host memory for each worker"));
     gw_live_refines_loader(d);

@@ -21,7 +21,7 @@ struct view {
     const struct gw_render_options *o;
 };
 
-static struct gw_fmt time_of(double ns) { return gw_fmt_time(isfinite(ns) ? (int64_t)(ns + 0.5) : -1); }
+static struct gw_fmt time_of(double ns) { return gw_fmt_time(ns < 9e18 ? (int64_t)(ns + 0.5) : -1); } /* NAN: n/a */
 
 /* "+4.70 ms", "−4.70 ms"; "0" for less than a ns */
 static struct gw_fmt change_of(double ns)

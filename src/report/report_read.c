@@ -37,6 +37,8 @@ int gw_report_read(const char *text, size_t len, const char *path, struct gw_are
 
 #else
 
+#define RANGE (INT64_MAX / 4) /* sums of a few numbers stay in range; 73 years in ns */
+
 struct gw_rd {
     struct gw_arena *arena;
     const char *path;
@@ -80,11 +82,12 @@ static int64_t whole(struct gw_rd *rd, const json_t *o, const char *key)
     const json_t *v = json_object_get(o, key);
     if (!v || json_is_null(v))
         return -1;
-    if (!json_is_integer(v)) {
-        bad(rd, key, _("a whole number"));
+    int64_t n = json_is_integer(v) ? (int64_t)json_integer_value(v) : INT64_MAX;
+    if (n > RANGE || n < -RANGE) {
+        bad(rd, key, _("a whole number in range"));
         return -1;
     }
-    return (int64_t)json_integer_value(v);
+    return n;
 }
 
 /* A length or a count: not below zero, 0 for null or a missing key. */
@@ -92,9 +95,9 @@ static int64_t amount(struct gw_rd *rd, const json_t *o, const char *key)
 {
     const json_t *v = json_object_get(o, key);
     int64_t n = v && !json_is_null(v) ? whole(rd, o, key) : 0;
-    if (n < 0 || n > INT64_MAX / 4) /* sums of a few of them stay in range */
+    if (n < 0)
         bad(rd, key, _("a length"));
-    return n < 0 || n > INT64_MAX / 4 ? 0 : n;
+    return n < 0 ? 0 : n;
 }
 
 static double real(struct gw_rd *rd, const json_t *o, const char *key)
@@ -107,6 +110,15 @@ static double real(struct gw_rd *rd, const json_t *o, const char *key)
         return NAN;
     }
     return json_number_value(v);
+}
+
+/* A time in ns, or a count, a step; NAN for null or a missing key. */
+static double a_step(struct gw_rd *rd, const json_t *o, const char *key)
+{
+    double v = real(rd, o, key);
+    if (v < 0 || v > (double)RANGE)
+        bad(rd, key, _("a length"));
+    return v;
 }
 
 static const json_t *list(struct gw_rd *rd, const json_t *o, const char *key, size_t *n)
@@ -228,7 +240,7 @@ static void steps(struct gw_rd *rd, const json_t *root, struct gw_report *r)
     int64_t *out = make(rd, n, sizeof *out);
     for (size_t i = 0; out && i < n; i++) {
         const json_t *t = json_array_get(times, i);
-        if (!json_is_integer(t) || json_integer_value(t) < 0 || json_integer_value(t) > INT64_MAX / 4)
+        if (!json_is_integer(t) || json_integer_value(t) < 0 || json_integer_value(t) > RANGE)
             bad(rd, "times_ns", _("a list of lengths"));
         out[i] = json_is_integer(t) ? (int64_t)json_integer_value(t) : 0;
     }
@@ -330,8 +342,8 @@ static const struct gw_report_kernel *kernels(struct gw_rd *rd, const json_t *ro
     for (size_t i = 0; out && i < n; i++) {
         const json_t *k = json_array_get(v, i);
         out[i] = (struct gw_report_kernel){.name = word(rd, k, name), .kclass = word(rd, k, "class"),
-                                           .count = real(rd, k, "count_per_step"), .ns = real(rd, k, "ns_per_step")};
-        if (!(out[i].count >= 0) || !(out[i].ns >= 0))
+                                           .count = a_step(rd, k, "count_per_step"), .ns = a_step(rd, k, "ns_per_step")};
+        if (isnan(out[i].count) || isnan(out[i].ns))
             bad(rd, key, _("a list of counts and times"));
     }
     *count = out ? n : 0;
@@ -372,9 +384,9 @@ static void ranks(struct gw_rd *rd, const json_t *root, struct gw_report *r)
         c[i] = (struct gw_report_collective){.kind = word(rd, k, "kind"),
                                              .bytes = whole(rd, k, "bytes"),
                                              .ranks = whole(rd, k, "ranks"),
-                                             .count = real(rd, k, "count_per_step"),
-                                             .transfer_ns = real(rd, k, "transfer_ns_per_step"),
-                                             .wait_ns = real(rd, k, "wait_ns_per_step"),
+                                             .count = a_step(rd, k, "count_per_step"),
+                                             .transfer_ns = a_step(rd, k, "transfer_ns_per_step"),
+                                             .wait_ns = a_step(rd, k, "wait_ns_per_step"),
                                              .bus_bandwidth = real(rd, k, "bus_bandwidth")};
     }
     r->collectives = c;

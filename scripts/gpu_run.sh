@@ -2,7 +2,7 @@
 # Builds gpuwhy on a machine with an NVIDIA GPU and PyTorch, and tries `gpuwhy run` on it.
 #
 #   OUT=DIR scripts/gpu_run.sh first      one record in windows, one in full, their reports          (about 2 min)
-#   OUT=DIR scripts/gpu_run.sh overhead   alternating with and without, launch-bound and GPU-bound   (about 7 min)
+#   OUT=DIR scripts/gpu_run.sh overhead   what each part costs, in turns; four reports; torch.profiler  (LIMIT=265 s at most)
 #   OUT=DIR scripts/gpu_run.sh zoo [CASE...]   planted bottlenecks: verdicts and gains               (about 7 min)
 #   OUT=DIR scripts/gpu_run.sh rude       torch.profiler inside the recorded job                     (about 1 min)
 #
@@ -19,7 +19,7 @@ say() { echo "== $*"; }
 
 say "build"
 { cmake -S . -B "$BUILD" -DCMAKE_BUILD_TYPE=RelWithDebInfo -DGW_WITH_TESTS=AUTO &&
-  cmake --build "$BUILD" -j "$(nproc)"; } >"$OUT/build.log" 2>&1 || { tail -30 "$OUT/build.log"; exit 1; }
+  cmake --build "$BUILD" -j "$(nproc)" --target ${TARGETS:-gpuwhy gpuwhy_inject record_dump}; } >"$OUT/build.log" 2>&1 || { tail -30 "$OUT/build.log"; exit 1; }
 G=$BUILD/gpuwhy
 ls -la "$G" "$BUILD/libgpuwhy_inject.so"
 nvidia-smi --query-gpu=name,driver_version,utilization.gpu,memory.used --format=csv,noheader | tee "$OUT/smi.txt"
@@ -44,15 +44,55 @@ first)
         done
     done
     say "the library's own tests on this machine"
+    cmake --build "$BUILD" -j "$(nproc)" >>"$OUT/build.log" 2>&1
     timeout 60 "$PY" tests/test_run_inject.py "$BUILD" full_is_complete windows_are_complete signals exports 2>&1 | tail -5
     [ -x "$BUILD/test_run_abi" ] && "$BUILD/test_run_abi"
     keep_small
     ;;
 overhead)
-    "$PY" bench/zoo/overhead.py "$G" "$OUT/overhead" --seconds 6 --pairs 4 --budget 400 \
-        --modes 'plain;nvml+proc;windows;full;full,no-driver;full,kernels' launch_bound healthy_gpt 2>&1 | tee "$OUT/overhead.txt"
-    keep_small
-    say "table"; cat "$OUT/overhead.txt"
+    # One call must tell all: each part writes its result as it ends, and what does not fit in LIMIT seconds is left out.
+    LIMIT=${LIMIT:-265}
+    W=$(mktemp -d) T=$OUT/table.txt
+    mv "$OUT/build.log" "$OUT/smi.txt" "$W/"
+    left() { echo $((LIMIT - SECONDS)); }
+    pack() { find "$W" -name 'cuda-*.gwr' -size +6M -delete; tar czf "$OUT/results.tar.gz.new" -C "$W" . && mv "$OUT/results.tar.gz.new" "$OUT/results.tar.gz"; }
+    finish() { pack; say "table (after $SECONDS s)"; cat "$T"; }
+    trap 'finish; exit 1' TERM INT
+    { echo "commit $(git rev-parse --short HEAD 2>/dev/null)"; cat "$W/smi.txt"; } >"$T"
+    say "turns launch_bound (at $SECONDS s)"
+    "$PY" bench/zoo/turns.py "$G" "$W" launch_bound --rounds 6 --slice 1.2 --budget 80 2>&1 | tee "$W/turns-launch_bound.log"
+    { cat "$W/turns-launch_bound.txt"
+      for m in windows full attached; do
+          echo "  $m: $("$BUILD/fakes/record_dump" "$W/launch_bound-$m.rec"/cuda-*.gwr | tail -1)"
+      done; } >>"$T" 2>&1
+    pack
+    if [ "$(left)" -gt 150 ]; then
+        say "turns healthy_gpt (at $SECONDS s)"
+        "$PY" bench/zoo/turns.py "$G" "$W" healthy_gpt --modes "plain;host;windows;full" --rounds 4 --slice 1.5 --budget 45 2>&1 |
+            tee "$W/turns-healthy_gpt.log"
+        cat "$W/turns-healthy_gpt.txt" >>"$T"
+        pack
+    fi
+    for case in launch_bound item_sync main_loading pageable_big; do
+        [ "$(left)" -gt 45 ] || { echo "$case: no time left" >>"$T"; continue; }
+        say "windows $case (at $SECONDS s)"
+        R=$W/report-$case
+        timeout 40 "$G" run -o "$R.rec" -- "$PY" bench/zoo/zoo.py $case base --seconds 7 >"$R.out" 2>"$R.txt"
+        { echo "report of $case (status $?): $(tail -1 "$R.out")"
+          sed -n '/^Trust/,$d; 1,12p' "$R.txt" | sed 's/^/    /'
+          echo "  $("$BUILD/fakes/record_dump" "$R.rec"/cuda-*.gwr | tail -1)"; } >>"$T" 2>&1
+        "$BUILD/fakes/record_dump" -v "$R.rec"/cuda-*.gwr 2>/dev/null | grep -E '^(window|device)' >"$R.windows" 
+        "$BUILD/fakes/record_dump" -v "$R.rec"/record.gwr 2>/dev/null | grep -aE '^[a-z_.0-9]+=' >"$R.facts"
+        pack
+    done
+    if [ "$(left)" -gt 35 ]; then
+        say "torch.profiler inside the job (at $SECONDS s)"
+        timeout $(($(left) - 10)) "$G" run -o "$W/rude.rec" -- "$PY" bench/zoo/profiled.py "$W/rude.json" 20 >"$W/rude.out" 2>"$W/rude.txt"
+        { echo "torch.profiler inside (status $?): $(tail -1 "$W/rude.out")"; head -3 "$W/rude.txt" | sed 's/^/    /'
+          echo "  $("$BUILD/fakes/record_dump" "$W/rude.rec"/cuda-*.gwr | tail -1)"; } >>"$T" 2>&1
+        rm -f "$W/rude.json"
+    fi
+    finish
     ;;
 zoo)
     "$PY" bench/zoo/live_zoo.py "$G" "$OUT/zoo" --seconds 7 --budget 400 "$@" 2>&1 | tee "$OUT/zoo.txt"

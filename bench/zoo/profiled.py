@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """A job that profiles some of its own steps with torch.profiler, while somebody else may be recording it too.
 
-usage: profiled.py TRACE.json
+usage: profiled.py TRACE.json [STEPS]
 
-Prints one line of JSON: the kernels that torch.profiler saw in 10 steps, alone and later.
+Prints one line of JSON: the kernels that torch.profiler saw in 10 steps, and later in STEPS (default 200).
 """
 import json
 import sys
@@ -34,7 +34,7 @@ def main():
     end = time.time() + 5
     while time.time() < end:
         next(steps)
-    out["profiled_2"] = count(steps, 200, sys.argv[1] if len(sys.argv) > 1 else None)
+    out["profiled_2"] = count(steps, int(sys.argv[2]) if len(sys.argv) > 2 else 200, sys.argv[1] if len(sys.argv) > 1 else None)
     end = time.time() + 4
     while time.time() < end:
         next(steps)

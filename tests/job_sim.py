@@ -11,6 +11,7 @@ import gzip
 import json
 import os
 import random
+import sys
 
 
 class Job:
@@ -135,7 +136,9 @@ class Job:
             events.append({"ph": "X", "cat": "user_annotation", "name": f"ProfilerStep#{10 + i}", "pid": 1000 + r,
                            "tid": 1000 + r, "ts": at, "dur": end - at, "args": {"External id": 1}})
         events += [e for e in self._events[r] if e["ts"] >= begin]
-        out = [{**e, "ts": round(e["ts"] + off, 3), "dur": round(e["dur"], 3)} for e in events]
+        # in whole ns, so that what follows without a hole does not overlap by rounding
+        out = [{**e, "ts": round(e["ts"] + off, 3), "dur": round(round(e["ts"] + off + e["dur"], 3) - round(e["ts"] + off, 3), 3)}
+               for e in events]
         doc = {"schemaVersion": 1, "deviceProperties": [{"id": r, "name": self.gpu, "numSms": 132, "computeMajor": 9, "computeMinor": 0}],
                "traceEvents": out}
         if self.world_size:
@@ -151,3 +154,20 @@ class Job:
                 json.dump(self.trace(r), f)
             paths.append(path)
         return paths
+
+
+def main(argv):
+    """usage: job_sim.py FOLDER [RANK]: the recordings of four ranks, of which RANK waits 8 ms for its data in every step"""
+    if len(argv) not in (1, 2):
+        print(main.__doc__)
+        return 2
+    job = Job()
+    if len(argv) == 2:
+        job.data_wait[int(argv[1])] = 8000
+    os.makedirs(argv[0], exist_ok=True)
+    job.write(argv[0])
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

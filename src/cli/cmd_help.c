@@ -7,6 +7,7 @@
 const struct gw_help_row gw_help_examples[] = {
     {"gpuwhy read trace.json.gz", N_("diagnose a recording of torch.profiler")},
     {"gpuwhy read --json report.json trace.json.gz", N_("and keep the report for scripts")},
+    {"gpuwhy diff before.json.gz after.json.gz", N_("what a change did to a step, and whether it is more than noise")},
     {"gpuwhy explain host-sync", N_("what a finding means, and what can show it")},
     {NULL, NULL}};
 

@@ -336,9 +336,9 @@ static void remarks(struct view *w)
         item(w);
         gw_text_words(&w->t, _("the GPU does the same work in both: the same kernels as often, and as long"));
         if (host && fabs(log(d->ratio)) > 0.02)
-            gw_text_words(&w->t, _("; what differs is the pace of the host"));
+            gw_text_words(&w->t, _("; what differs is how long it waits between"));
     }
-    if (!d->why_not && host && d->change != GW_DIFF_UNKNOWN) {
+    if (host && d->change == GW_DIFF_SAME) {
         item(w);
         gw_text_words(&w->t, _("the host sets the pace here, and that differs from run to run by some 10 % on shared machines: record the same job twice and give the difference as --noise"));
     }

@@ -303,8 +303,10 @@ def run(exe, path, *opts):
 def compare(exe, path, data, opts=()):
     """None, or a sentence about the first difference."""
     got, err = run(exe, path, *opts)
-    if got is None:
-        return f"dump_events failed: {err.strip()[:200]}"
+    return compare_dump(got, data) if got else f"dump_events failed: {err.strip()[:200]}"
+
+
+def compare_dump(got, data):
     want = model_of(data)
     head, events = got[0], got[1:]
     for e in events:
@@ -505,9 +507,9 @@ def check_traces(exe, folders):
             if b'"traceEvents"' not in data:
                 continue
             seen += 1
-            why = compare(exe, path, data)
-            events, _ = run(exe, path)
-            sums = accounting(events[1:]) if events else {}
+            got, err = run(exe, path)
+            sums = accounting(got[1:]) if got else {}
+            why = compare_dump(got, data) if got else f"dump_events failed: {err.strip()[:200]}"
             for (name, dev), row in want.items():
                 if name == os.path.basename(path) and sums.get(dev) != row:
                     why = why or f"device {dev}: sums {sums.get(dev)}, want {row}"

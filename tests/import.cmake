@@ -9,6 +9,9 @@ gw_unit_test(import_stream SOURCES test_import_stream.c LIBS gw_import)
 
 gw_python_test(import_diff diff_reader.py $<TARGET_FILE:dump_events> --traces none)
 gw_python_test(import_diff_traces diff_reader.py $<TARGET_FILE:dump_events> --random 0 --traces ${GW_TRACES_DIR})
+if(TEST import_diff_traces)
+  set_tests_properties(import_diff_traces PROPERTIES TIMEOUT 900) # a million events, one by one, in Python
+endif()
 
 # The fuzz corpus, through the fuzz target.
 add_executable(replay_kineto ${CMAKE_CURRENT_LIST_DIR}/../fuzz/replay.c ${CMAKE_CURRENT_LIST_DIR}/../fuzz/fuzz_kineto.c)

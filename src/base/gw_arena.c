@@ -5,6 +5,14 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#if defined(__SANITIZE_THREAD__)
+#define GW_NO_MREMAP
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define GW_NO_MREMAP
+#endif
+#endif
+
 #define GW_ARENA_BLOCK ((size_t)64 * 1024)
 #define GW_ARENA_ALIGN ((size_t)16)
 
@@ -121,6 +129,23 @@ void gw_array_free(struct gw_array *arr)
     arr->len = arr->cap = arr->mapped = 0;
 }
 
+/* More pages for a mapping (or a new one), which may move. MAP_FAILED without memory. */
+static void *grow_map(void *data, size_t have, size_t want)
+{
+#ifdef GW_NO_MREMAP
+    /* ThreadSanitizer does not see mremap: it takes reused addresses for races. */
+    void *p = mmap(NULL, want, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (p != MAP_FAILED && data) {
+        memcpy(p, data, have);
+        munmap(data, have);
+    }
+    return p;
+#else
+    return data ? mremap(data, have, want, MREMAP_MAYMOVE)
+                : mmap(NULL, want, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+#endif
+}
+
 int gw_array_reserve(struct gw_array *arr, size_t extra)
 {
     size_t need;
@@ -137,8 +162,7 @@ int gw_array_reserve(struct gw_array *arr, size_t extra)
     if (want > SIZE_MAX - 4096)
         return GW_ENOMEM;
     want = (want + 4095) & ~(size_t)4095;
-    void *p = arr->data ? mremap(arr->data, bytes, want, MREMAP_MAYMOVE)
-                        : mmap(NULL, want, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void *p = grow_map(arr->data, bytes, want);
     if (p == MAP_FAILED)
         return GW_ENOMEM;
     arr->data = p;

@@ -1,0 +1,7 @@
+# Tests of what gpuwhy run reads beside the GPU's work: Python stacks of other processes, and the settings hook.
+if(TARGET gw_proc)
+  add_executable(py_stack_dump ${CMAKE_CURRENT_LIST_DIR}/py_stack_dump.c)
+  target_link_libraries(py_stack_dump PRIVATE gw_proc)
+  gw_python_test(py_stack test_py_stack.py $<TARGET_FILE:py_stack_dump>)
+endif()
+gw_python_test(hook test_hook.py ${CMAKE_SOURCE_DIR}/python/gpuwhy_hook)

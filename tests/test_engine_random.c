@@ -16,6 +16,7 @@
 
 #include "engine/timeline.h"
 #include "engine_check.h"
+#include "model/host_facts.h"
 
 #define TRACES 2600
 #define US INT64_C(1000)
@@ -91,6 +92,8 @@ static void gpu_noise(struct maker *m, int64_t at, uint64_t corr, int linked)
     add(m, e);
 }
 
+static void make_host(struct maker *m, int64_t span);
+
 static void make_noise(struct maker *m)
 {
     static const unsigned kinds[] = {GW_KIND_OP, GW_KIND_OP, GW_KIND_ANNOT, GW_KIND_PYFUNC, GW_KIND_OSRT, GW_KIND_STEP, GW_KIND_OVERHEAD};
@@ -114,6 +117,8 @@ static void make_noise(struct maker *m)
         if (rnd(3))
             gpu_noise(m, at, corr, linked);
     }
+    if (rnd(6) == 0)
+        make_host(m, span + MS);
 }
 
 /* ---- a training loop with troubles ---- */
@@ -209,6 +214,71 @@ static void step(struct maker *m, struct loop *l, unsigned i)
     }
 }
 
+/* ---- what `gpuwhy run` sees beside the GPU ---- */
+
+static const char *const stacks[] = {
+    "", "train.py(12): tokenize\ntrain.py(80): main", "select.py(1): wait\ntorch/utils/data/dataloader.py(701): __next__",
+    "data.py(9): decode\ntorch/utils/data/_utils/fetch.py(52): fetch\ntorch/utils/data/_utils/worker.py(300): _worker_loop",
+    "multiprocessing/queues.py(10): get\ntorch/utils/data/_utils/worker.py(300): _worker_loop", "torch/serialization.py(943): save"};
+static const char *const counters[] = {
+    "nvml.utilization_percent", "nvml.sm_clock_mhz", "nvml.power_w", "nvml.temperature_c", "nvml.clock_reasons", "nvml.memory_used_bytes",
+    "nvml.process_bytes", "gpm.graphics_percent", "gpm.sm_percent", "gpm.tensor_percent", "gpm.fp32_percent", "gpm.dram_percent",
+    "host.cpu_idle_s", "cgroup.periods", "cgroup.throttled_periods", "host.memory_available_bytes", "cgroup.memory_bytes",
+    "process.rchar", "process.read_bytes", "psi.io_some_us"};
+
+static double value(void) { return rnd(30) == 0 ? NAN : rnd(20) == 0 ? 1e30 : rnd(3) ? rnd(101) : (double)rnd(1u << 30) * 200; }
+
+static void samples(struct maker *m, int64_t pid, int64_t span)
+{
+    static const uint32_t states[] = {GW_TS_RUNNING, GW_TS_RUNNING, GW_TS_POLL, GW_TS_DISK, GW_TS_FILE, GW_TS_FUTEX, GW_TS_GIL, GW_TS_NAP,
+                                      GW_TS_UNKNOWN, GW_TS_STOPPED};
+    uint32_t lane = gw_trace_lane_host(m->t, pid, pid), state = PICK(states);
+    for (int64_t at = -(int64_t)rnd(40) * MS, n = 0; at < span && n < 60; n++) {
+        int64_t ns = (int64_t)rnd(50) * MS, cpu = ns ? (int64_t)rnd((uint32_t)ns + 1) : 0;
+        const char *stack = PICK(stacks);
+        for (const char *f = stack; *f;) { /* frames have names of their own */
+            size_t len = strcspn(f, "\n");
+            gw_trace_name(m->t, f, len);
+            f += len + (f[len] == '\n');
+        }
+        add(m, (struct gw_event){.kind = GW_KIND_SAMPLE, .start = at, .end = at + ns, .sub = rnd(4) ? state : PICK(states), .lane = lane,
+                                 .arg1 = name(m, stack), .corr = gw_sample_pack((uint64_t)cpu, (uint64_t)(ns - cpu)),
+                                 .flags = (uint16_t)((*stack ? GW_EV_HAS_ARG1 : 0) | (rnd(5) ? GW_EV_HAS_CORR : 0))});
+        at += ns + (int64_t)rnd(10) * MS + 1;
+    }
+}
+
+static void make_host(struct maker *m, int64_t span)
+{
+    struct gw_arena *a = m->t->arena;
+    struct gw_host_facts *h = gw_arena_alloc(a, sizeof *h);
+    size_t n = 1 + rnd(6);
+    struct gw_host_process *p = gw_arena_calloc(a, n, sizeof *p);
+    struct gw_host_gpu *g = gw_arena_calloc(a, 1, sizeof *g);
+    struct gw_host_loader *l = gw_arena_calloc(a, 1, sizeof *l);
+    *h = (struct gw_host_facts){.from = m->shift, .to = m->shift + span, .cpus_online = (int)rnd(40) - 1, .cpu_limit = rnd(2) ? NAN : (double)rnd(8),
+                                .memory_bytes = value(), .memory_limit_bytes = rnd(2) ? NAN : value(), .trainer = rnd(4) ? 1 : -1, .process = p,
+                                .process_count = n, .gpu = g, .gpu_count = rnd(2), .loader = l, .loader_count = rnd(2), .hook = (int)rnd(2),
+                                .omp_threads = (int)rnd(9) - 1, .recorded_ns = span};
+    for (size_t i = 0; i < n; i++) {
+        p[i] = (struct gw_host_process){.pid = (int64_t)i + 1, .ppid = i ? 1 : 0, .start = m->shift - (int64_t)rnd(50) * MS, .name = "python",
+                                        .end = rnd(3) ? INT64_MAX : m->shift + (int64_t)rnd(400) * MS, .role = i ? rnd(GW_HR_COUNT) : GW_HR_TRAINER,
+                                        .uses_cuda = !i, .cpus_allowed = (int)rnd(20) - 1, .rss_first = value(), .rss_last = value(), .shared_last = value()};
+        if (i || rnd(2))
+            samples(m, p[i].pid, span);
+    }
+    g[0] = (struct gw_host_gpu){.memory_bytes = value(), .sm_clock_max_mhz = value(), .power_limit_w = value(), .power_default_w = value()};
+    l[0] = (struct gw_host_loader){.pid = 1, .is_distributed = (int)rnd(3) - 1, .is_iterable = (int)rnd(3) - 1, .sampler = rnd(2) ? "S" : NULL,
+                                   .epochs = rnd(4), .set_epoch_calls = rnd(3), .length = (int64_t)rnd(9) - 1};
+    for (size_t i = 0, all = rnd(120); i < all; i++) {
+        int64_t at = (int64_t)rnd(500) * (span / 400);
+        add(m, (struct gw_event){.kind = GW_KIND_COUNTER, .start = at, .end = at, .arg0 = gw_counter_bits(value()),
+                                 .lane = gw_trace_lane_counter(m->t, (int64_t)rnd(3) - 1, (int64_t)rnd(4) - 1), .flags = GW_EV_HAS_ARG0,
+                                 .name = name(m, PICK(counters))});
+    }
+    m->t->host = h;
+}
+
 static void make_loop(struct maker *m)
 {
     struct loop l = {.now = 0, .troubles = rnd(1u << 13), .busy = 1 + (int64_t)rnd(rnd(2) ? 20000 : 900000)};
@@ -221,6 +291,8 @@ static void make_loop(struct maker *m)
         if (i == jump)
             l.now += rnd(2) ? 1600000000000000000 : 100000 * MS;
     }
+    if (rnd(3) == 0)
+        make_host(m, l.now < 100000 * MS ? l.now : MS);
     if (rnd(2))
         m->t->facts.profiler = "torch.profiler";
     if (rnd(2))

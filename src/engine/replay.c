@@ -328,16 +328,11 @@ static int build_ops(struct gw_build *b)
         x->ops++;
     }
     /* what each waiting call waited for: of the operations issued before it, the last that ended by its end */
-    for (size_t k = 0; k < b->nitems; k++) {
+    for (size_t k = 0, before = 0; k < b->nitems; k++) { /* before: operations issued by then */
+        size_t lim = it[k].ops && it[k].wait_kind == GW_HOST_QUEUE_FULL ? it[k].op : it[k].ops ? it[k].op + it[k].ops : before;
+        before = it[k].ops ? it[k].op + it[k].ops : before;
         if (!it[k].wait_kind)
             continue;
-        size_t lim = it[k].ops && it[k].wait_kind != GW_HOST_QUEUE_FULL ? it[k].op + it[k].ops : it[k].op;
-        if (!it[k].ops)
-            for (size_t q = k; q-- > 0;)
-                if (it[q].ops) {
-                    lim = it[q].op + it[q].ops;
-                    break;
-                }
         if (it[k].wait_kind != GW_HOST_QUEUE_FULL && it[k].ops) { /* a blocking copy waits for itself */
             it[k].dep = it[k].op + it[k].ops - 1;
             int64_t own_end = gw_ev(b->an, r->op[it[k].dep].event)->end;

@@ -221,9 +221,12 @@ struct gw_place {
     int64_t ns, count;
 };
 
+#define GW_PLACES_MAX 4096
+
 struct gw_places {
     struct gw_diag *d;
     struct gw_array list; /* struct gw_place */
+    uint16_t slots[2 * GW_PLACES_MAX]; /* index + 1 in the list, by hash */
     int64_t ns, count;
     int file;
 };
@@ -233,7 +236,7 @@ struct gw_places *gw_places_new(struct gw_diag *d)
     struct gw_places *p = gw_arena_alloc(d->arena, sizeof *p);
     if (p) {
         p->d = d;
-        gw_array_init(&p->list, sizeof(struct gw_place), 4096);
+        gw_array_init(&p->list, sizeof(struct gw_place), GW_PLACES_MAX);
     }
     return p;
 }
@@ -272,17 +275,22 @@ void gw_places_add(struct gw_places *p, uint32_t host_event, int64_t weight_ns)
     p->count++;
     p->file |= k.frame != 0;
     struct gw_place *l = p->list.data;
-    for (size_t i = 0; i < p->list.len; i++)
-        if (l[i].frame == k.frame && l[i].inner == k.inner && l[i].outer == k.outer) {
-            l[i].ns += weight_ns;
-            l[i].count++;
+    const uint32_t key[3] = {k.frame, k.inner, k.outer};
+    size_t s = (size_t)gw_hash_bytes(key, sizeof key) % (2 * GW_PLACES_MAX);
+    for (; p->slots[s]; s = (s + 1) % (2 * GW_PLACES_MAX)) {
+        struct gw_place *at = l + p->slots[s] - 1;
+        if (at->frame == k.frame && at->inner == k.inner && at->outer == k.outer) {
+            at->ns += weight_ns;
+            at->count++;
             return;
         }
+    }
     l = gw_array_push(&p->list);
     if (l) {
         *l = k;
         l->ns = weight_ns;
         l->count = 1;
+        p->slots[s] = (uint16_t)p->list.len;
     }
 }
 

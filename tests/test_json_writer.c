@@ -49,6 +49,23 @@ static void structure(void **state)
     expect(&s, "{\n  \"a\": 1,\n  \"empty\": [],\n  \"list\": [\n    null,\n    true,\n    {}\n  ]\n}\n");
 }
 
+/* One line from there on, and as before once that level is closed. */
+static void on_one_line(void **state)
+{
+    (void)state;
+    struct sink s;
+    begin(&s);
+    gw_json_array(&s.j, NULL);
+    gw_json_object(&s.j, NULL);
+    gw_json_inline(&s.j);
+    gw_json_int(&s.j, "a", 1);
+    gw_json_array(&s.j, "b"), gw_json_int(&s.j, NULL, 2), gw_json_int(&s.j, NULL, 3), gw_json_end(&s.j);
+    gw_json_end(&s.j);
+    gw_json_array(&s.j, NULL), gw_json_int(&s.j, NULL, 4), gw_json_end(&s.j);
+    gw_json_end(&s.j);
+    expect(&s, "[\n  {\"a\": 1, \"b\": [2, 3]},\n  [\n    4\n  ]\n]\n");
+}
+
 static void string(const char *in, const char *want)
 {
     struct sink s;
@@ -129,7 +146,7 @@ static void doubles_round_trip(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(structure), cmocka_unit_test(strings),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(structure), cmocka_unit_test(on_one_line), cmocka_unit_test(strings),
                                        cmocka_unit_test(numbers), cmocka_unit_test(doubles_round_trip)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,8 +1,8 @@
 /*
  * fuzz_report - the reader of JSON reports on any bytes, and everything that a report goes through after it.
  *
- * What is accepted must come back unchanged when it is written and read again, must be fit for every renderer, and for a
- * comparison with itself, which finds no change. Built with clang it is a libFuzzer target; the tests build it with
+ * What is accepted must come back unchanged when it is written and read again, must be fit for every renderer, and for
+ * a comparison with itself, which finds no change. Built with clang it is a libFuzzer target; the tests build it with
  * replay.c and run the corpus through it.
  */
 #include <math.h>
@@ -55,10 +55,11 @@ static void render(const struct gw_report *r, struct gw_arena *arena)
     double value;
     require(f && d, "memory");
     require(d->change == GW_DIFF_SAME || d->change == GW_DIFF_UNKNOWN, "a report does not differ from itself");
-    require(gw_gate_parse("idle>+0.1%", &gate, why, sizeof why) == 0 && gw_gate_crossed(d, &gate, 1, &value) != 1, "nor does it cross a gate");
+    require(gw_gate_parse("idle>+0.1%", &gate, why, sizeof why) == 0 && gw_gate_crossed(d, &gate, 1, &value) != 1,
+            "nor does it cross a gate");
     const struct gw_diff_view v = {.d = d, .a = "a", .b = "b"};
-    require(gw_render_terminal(r, f, &o) == 0 && gw_render_diff_terminal(&v, f, &o) == 0 && gw_render_diff_json(&v, f) == 0 &&
-                gw_export_findings(r, f) == 0,
+    require(gw_render_terminal(r, f, &o) == 0 && gw_render_diff_terminal(&v, f, &o) == 0 &&
+                gw_render_diff_json(&v, f) == 0 && gw_export_findings(r, f) == 0,
             "every renderer takes it");
     fclose(f);
     free(text);

@@ -46,8 +46,13 @@ static void collective(struct reading *r, char *line)
     if (sscanf(line, "%lld %lld%n", &start, &end, &used) != 2)
         wrong(whole);
     struct gw_rank_coll *c = gw_array_push(&r->coll);
-    *c = (struct gw_rank_coll){.start = start, .end = end, .bytes = bytes, .exposed = end - start, .step = step,
-                               .first_part = (uint32_t)r->parts.len, .kind = (uint16_t)kind_of(kind)};
+    *c = (struct gw_rank_coll){.start = start,
+                               .end = end,
+                               .bytes = bytes,
+                               .exposed = end - start,
+                               .step = step,
+                               .first_part = (uint32_t)r->parts.len,
+                               .kind = (uint16_t)kind_of(kind)};
     if (c->kind == GW_COLL_OTHER)
         wrong(whole);
     for (word = strtok_r(line + used, " ", &save); word; word = strtok_r(NULL, " ", &save)) {
@@ -76,8 +81,10 @@ static void work(struct reading *r, char *line)
     char *save, *name = strtok_r(line, " ", &save), *ns;
     for (; name && (ns = strtok_r(NULL, " ", &save)); name = strtok_r(NULL, " ", &save)) {
         struct gw_report_kernel *k = gw_array_push(&r->work);
-        *k = (struct gw_report_kernel){.name = gw_arena_strdup(r->arena, name), .kclass = !strcmp(name, "comm") ? gw_kclass_name(GW_K_COMM) : "matmul",
-                                       .count = 1, .ns = strtod(ns, NULL)};
+        *k = (struct gw_report_kernel){.name = gw_arena_strdup(r->arena, name),
+                                       .kclass = !strcmp(name, "comm") ? gw_kclass_name(GW_K_COMM) : "matmul",
+                                       .count = 1,
+                                       .ns = strtod(ns, NULL)};
     }
 }
 
@@ -99,8 +106,14 @@ struct gw_rank_summary *rank_text(struct gw_arena *arena, const char *text)
     gw_array_init(&r.coll, sizeof(struct gw_rank_coll), 0);
     gw_array_init(&r.parts, sizeof(struct gw_rank_part), 0);
     gw_array_init(&r.work, sizeof(struct gw_report_kernel), 0);
-    *r.s = (struct gw_rank_summary){.path = "rank.json", .rank = -1, .world_size = -1, .gpu = "", .host = "", .names = no_names,
-                                    .median_step_ns = -1, .numbered = 1};
+    *r.s = (struct gw_rank_summary){.path = "rank.json",
+                                    .rank = -1,
+                                    .world_size = -1,
+                                    .gpu = "",
+                                    .host = "",
+                                    .names = no_names,
+                                    .median_step_ns = -1,
+                                    .numbered = 1};
     for (line = strtok_r(copy, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
         line += strspn(line, " ");
         if (sscanf(line, "rank %lld of %lld", &a, &b) == 2) {

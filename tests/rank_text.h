@@ -6,8 +6,8 @@
  *     work gemm 30000 comm 5000                   kernel names and ns, for "do they run the same job?"
  *     1 AllReduce/1000 100 400 exposed=250 computing=80 data-wait=20 kernels=7 cold
  *
- * A collective: step, kind, bytes ("/" and a number), start, end; exposed: all of it unless said; then what the rank did
- * before it, by gw_did_id().
+ * A collective: step, kind, bytes ("/" and a number), start, end; exposed: all of it unless said; then what the rank
+ * did before it, by gw_did_id().
  */
 #ifndef RANK_TEXT_H
 #define RANK_TEXT_H

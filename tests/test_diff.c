@@ -1,4 +1,5 @@
 /* Two reports compared: noise, parts, kernels, promises, scaling and gates, on reports of a few lines. */
+#include <cmocka.h>
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -7,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include "engine/diff.h"
 
@@ -55,12 +55,25 @@ static struct gw_report *report(const struct side *s)
     }
     int64_t busy = wall * (s->compute + s->comm + s->copies) / 100;
     *c = (struct gw_cause_total){.cause = s->cause, .ns = wall - busy, .gaps = 1};
-    *d = (struct gw_report_device){.name = s->gpu ? s->gpu : "NVIDIA H200", .rank = -1, .idle_by_cause = c, .cause_count = wall > busy};
-    d->steady = (struct gw_partition){.wall = wall, .compute = wall * s->compute / 100, .comm_exposed = wall * s->comm / 100,
-                                      .copy_exposed = wall * s->copies / 100, .idle = wall - busy};
-    *r = (struct gw_report){.ranks = s->ranks ? s->ranks : 1, .world_size = -1, .devices = d, .device_count = 1, .step_times = times,
-                            .step_time_count = n, .kernels = s->kernels, .kernel_count = s->kernel_count, .kernel_classes = s->kernels,
-                            .kernel_class_count = s->kernel_count, .findings = s->finding, .finding_count = s->finding != NULL};
+    *d = (struct gw_report_device){
+        .name = s->gpu ? s->gpu : "NVIDIA H200", .rank = -1, .idle_by_cause = c, .cause_count = wall > busy};
+    d->steady = (struct gw_partition){.wall = wall,
+                                      .compute = wall * s->compute / 100,
+                                      .comm_exposed = wall * s->comm / 100,
+                                      .copy_exposed = wall * s->copies / 100,
+                                      .idle = wall - busy};
+    *r = (struct gw_report){.ranks = s->ranks ? s->ranks : 1,
+                            .world_size = -1,
+                            .devices = d,
+                            .device_count = 1,
+                            .step_times = times,
+                            .step_time_count = n,
+                            .kernels = s->kernels,
+                            .kernel_count = s->kernel_count,
+                            .kernel_classes = s->kernels,
+                            .kernel_class_count = s->kernel_count,
+                            .findings = s->finding,
+                            .finding_count = s->finding != NULL};
     r->steps = (struct gw_report_steps){.count = (int64_t)n, .steady_count = (int64_t)n, .median_ns = -1};
     r->verdict.finding = s->finding ? s->finding->id : "none";
     r->trust.complete = 1;
@@ -96,7 +109,8 @@ static void test_same(void **state)
 static void test_small_and_large(void **state)
 {
     (void)state;
-    const struct side a = {.steps = "1000 1001 999 1000 1002 1000", BUSY}, b = {.steps = "1020 1021 1019 1020 1022 1020", BUSY},
+    const struct side a = {.steps = "1000 1001 999 1000 1002 1000", BUSY},
+                      b = {.steps = "1020 1021 1019 1020 1022 1020", BUSY},
                       c = {.steps = "1100 1101 1099 1100 1102 1100", BUSY};
     assert_int_equal(diff(&a, &b)->change, GW_DIFF_SAME);
     assert_int_equal(diff(&a, &c)->change, GW_DIFF_SLOWER);
@@ -110,7 +124,8 @@ static void test_small_and_large(void **state)
 static void test_host_paced(void **state)
 {
     (void)state;
-    const struct side a = {.steps = "1000 1001 999 1000 1002 1000", HOST}, b = {.steps = "1100 1101 1099 1100 1102 1100", HOST},
+    const struct side a = {.steps = "1000 1001 999 1000 1002 1000", HOST},
+                      b = {.steps = "1100 1101 1099 1100 1102 1100", HOST},
                       c = {.steps = "1500 1501 1499 1500 1502 1500", HOST};
     assert_int_equal(diff(&a, &b)->change, GW_DIFF_SAME);
     assert_int_equal(diff(&a, &c)->change, GW_DIFF_SLOWER);
@@ -124,7 +139,8 @@ static void test_host_paced(void **state)
 static void test_scatter(void **state)
 {
     (void)state;
-    const struct side a = {.steps = "1000 1200 800 1100 900 1000 1150 850", BUSY}, b = {.steps = "1250 1500 1000 1375 1125 1250 1400 1100", BUSY},
+    const struct side a = {.steps = "1000 1200 800 1100 900 1000 1150 850", BUSY},
+                      b = {.steps = "1250 1500 1000 1375 1125 1250 1400 1100", BUSY},
                       c = {.steps = "1000 1200 800", BUSY}, f = {.steps = "1000", BUSY};
     assert_int_equal(diff(&a, &b)->change, GW_DIFF_SAME);
     struct gw_diff *many = diff(&a, &a), *few = diff(&c, &c);
@@ -137,14 +153,16 @@ static void test_scatter(void **state)
 static void test_jittered(void **state)
 {
     (void)state;
-    const struct side a = {.steps = "1003 997 1008 992 1001 999 1006 995", BUSY}, b = {.steps = "1000 1009 991 1004 996 1002 1007 993", BUSY};
+    const struct side a = {.steps = "1003 997 1008 992 1001 999 1006 995", BUSY},
+                      b = {.steps = "1000 1009 991 1004 996 1002 1007 993", BUSY};
     assert_int_equal(diff(&a, &b)->change, GW_DIFF_SAME);
 }
 
 static void test_slow_steps(void **state)
 {
     (void)state;
-    const struct side a = {.steps = "1000 1000 9000 1000 1000 1000 1000", BUSY}, b = {.steps = "1000 1000 1000 1000 1000 1000 1000", BUSY};
+    const struct side a = {.steps = "1000 1000 9000 1000 1000 1000 1000", BUSY},
+                      b = {.steps = "1000 1000 1000 1000 1000 1000 1000", BUSY};
     struct gw_diff *d = diff(&a, &b);
     assert_int_equal(d->change, GW_DIFF_SAME);
     assert_int_equal(d->slow_changed, 1);
@@ -157,8 +175,9 @@ static void test_slow_steps(void **state)
 static void test_parts(void **state)
 {
     (void)state;
-    const struct side a = {.steps = "1000 1000 1000 1000", .compute = 40, .comm = 20, .copies = 10, .cause = GW_CAUSE_DATA_WAIT},
-                      b = {.steps = "800 800 800 800", .compute = 50, .comm = 25, .copies = 13, .cause = GW_CAUSE_HOST_SYNC};
+    const struct side
+        a = {.steps = "1000 1000 1000 1000", .compute = 40, .comm = 20, .copies = 10, .cause = GW_CAUSE_DATA_WAIT},
+        b = {.steps = "800 800 800 800", .compute = 50, .comm = 25, .copies = 13, .cause = GW_CAUSE_HOST_SYNC};
     struct gw_diff *d = diff(&a, &b);
     double sa = 0, sb = 0;
     for (size_t i = 0; i < d->part_count; i++) {
@@ -176,9 +195,14 @@ static void test_parts(void **state)
 static void test_kernels(void **state)
 {
     (void)state;
-    static const struct gw_report_kernel ka[] = {{"gemm", "matmul", 10, 500000}, {"add", "elementwise", 100, 100000}, {"old", "other", 1, 50000}},
-                                         kb[] = {{"gemm", "matmul", 10, 501000}, {"add", "elementwise", 50, 52000}, {"new", "other", 1, 40000}};
-    const struct side a = {.steps = "1000 1000 1000", BUSY, .kernels = ka, .kernel_count = 3}, b = {.steps = "1000 1000 1000", BUSY, .kernels = kb, .kernel_count = 3};
+    static const struct gw_report_kernel ka[] = {{"gemm", "matmul", 10, 500000},
+                                                 {"add", "elementwise", 100, 100000},
+                                                 {"old", "other", 1, 50000}},
+                                         kb[] = {{"gemm", "matmul", 10, 501000},
+                                                 {"add", "elementwise", 50, 52000},
+                                                 {"new", "other", 1, 40000}};
+    const struct side a = {.steps = "1000 1000 1000", BUSY, .kernels = ka, .kernel_count = 3},
+                      b = {.steps = "1000 1000 1000", BUSY, .kernels = kb, .kernel_count = 3};
     struct gw_diff *d = diff(&a, &b);
     assert_int_equal(d->kernel_count, 4);
     assert_string_equal(d->kernels[0].id, "old");
@@ -202,7 +226,8 @@ static void test_cut_lists(void **state)
         snprintf(names[i], sizeof names[i], "k%zu", i);
         ka[i] = (struct gw_report_kernel){names[i], "other", 1, (double)(100000 - 1000 * i)};
     }
-    const struct side a = {.steps = "9000 9000 9000", BUSY, .kernels = ka, .kernel_count = GW_REPORT_KERNELS}, b = {.steps = "9000 9000 9000", BUSY, .kernels = kb, .kernel_count = 1};
+    const struct side a = {.steps = "9000 9000 9000", BUSY, .kernels = ka, .kernel_count = GW_REPORT_KERNELS},
+                      b = {.steps = "9000 9000 9000", BUSY, .kernels = kb, .kernel_count = 1};
     struct gw_diff *d = diff(&a, &b);
     assert_int_equal(d->kernel_count, GW_REPORT_KERNELS);
     for (size_t i = 0; i < d->kernel_count; i++)
@@ -212,9 +237,11 @@ static void test_cut_lists(void **state)
 static void test_promise(void **state)
 {
     (void)state;
-    static const struct gw_finding f = {.id = "host-sync", .gain = {1.2, 1.5, 1.8}}, still = {.id = "host-sync", .gain = {1.2, 1.45, 1.7}};
-    const struct side a = {.steps = "1500 1500 1500 1500", BUSY, .finding = &f}, within = {.steps = "1000 1000 1000 1000", BUSY},
-                      less = {.steps = "1400 1400 1400 1400", BUSY}, more = {.steps = "500 500 500 500", BUSY},
+    static const struct gw_finding f = {.id = "host-sync", .gain = {1.2, 1.5, 1.8}},
+                                   still = {.id = "host-sync", .gain = {1.2, 1.45, 1.7}};
+    const struct side a = {.steps = "1500 1500 1500 1500", BUSY, .finding = &f},
+                      within = {.steps = "1000 1000 1000 1000", BUSY}, less = {.steps = "1400 1400 1400 1400", BUSY},
+                      more = {.steps = "500 500 500 500", BUSY},
                       kept = {.steps = "1500 1500 1500 1500", BUSY, .finding = &still};
     struct gw_diff *d = diff(&a, &within);
     assert_int_equal(d->promise.outcome, GW_DIFF_WITHIN);
@@ -231,7 +258,8 @@ static void test_scaling(void **state)
 {
     (void)state;
     const struct side one = {.steps = "1000 1000 1000", .compute = 90, .cause = GW_CAUSE_LAUNCH},
-                      eight = {.steps = "1250 1250 1250", .compute = 72, .comm = 20, .cause = GW_CAUSE_LAUNCH, .ranks = 8};
+                      eight = {
+                          .steps = "1250 1250 1250", .compute = 72, .comm = 20, .cause = GW_CAUSE_LAUNCH, .ranks = 8};
     struct gw_diff *d = diff(&one, &eight);
     assert_int_equal(d->scaling.few, 1);
     assert_int_equal(d->scaling.many, 8);
@@ -287,11 +315,20 @@ static void test_gates(void **state)
     (void)state;
     static const struct gw_report_kernel ka[] = {{"sgemm_128", "matmul", 1, 400000}, {"sgemm_64", "matmul", 1, 100000}},
                                          kb[] = {{"sgemm_128", "matmul", 1, 800000}, {"sgemm_64", "matmul", 1, 200000}};
-    const struct side a = {.steps = "1000 1000 1000 1000", .compute = 99, .cause = GW_CAUSE_DATA_WAIT, .kernels = ka, .kernel_count = 2},
-                      b = {.steps = "1100 1100 1100 1100", .compute = 70, .cause = GW_CAUSE_DATA_WAIT, .kernels = kb, .kernel_count = 2},
+    const struct side a = {.steps = "1000 1000 1000 1000",
+                           .compute = 99,
+                           .cause = GW_CAUSE_DATA_WAIT,
+                           .kernels = ka,
+                           .kernel_count = 2},
+                      b = {.steps = "1100 1100 1100 1100",
+                           .compute = 70,
+                           .cause = GW_CAUSE_DATA_WAIT,
+                           .kernels = kb,
+                           .kernel_count = 2},
                       c = {.steps = "1020 1020 1020 1020", .compute = 99, .cause = GW_CAUSE_DATA_WAIT};
     const struct gw_diff_options quiet = {.run_noise = 0.01};
-    struct gw_diff *d = gw_diff_make(report(&a), report(&b), &quiet, arena), *noise = gw_diff_make(report(&a), report(&c), &quiet, arena);
+    struct gw_diff *d = gw_diff_make(report(&a), report(&b), &quiet, arena),
+                   *noise = gw_diff_make(report(&a), report(&c), &quiet, arena);
     assert_int_equal(crossed(d, "step>+5%", 0, 10), 1);
     assert_int_equal(crossed(d, "step>+15%", 0, 10), 0);
     assert_int_equal(crossed(d, "step>+50us", 0, 100 * US), 1);
@@ -317,8 +354,11 @@ static void test_gate_grammar(void **state)
     (void)state;
     struct gw_gate g;
     char why[200];
-    static const char *const bad[] = {"", "step", "step>", "step>5", "step>five%", "steps>+5%", ">+5%", "kernel:>+5%", "cause:nonsense>+5%",
-                                      "step>+5 %", "step>+nan%", "step>+inf%", "step>+5%%", "step=+5%", "idle>+5minutes"};
+    static const char *const bad[] = {"",          "step",        "step>",
+                                      "step>5",    "step>five%",  "steps>+5%",
+                                      ">+5%",      "kernel:>+5%", "cause:nonsense>+5%",
+                                      "step>+5 %", "step>+nan%",  "step>+inf%",
+                                      "step>+5%%", "step=+5%",    "idle>+5minutes"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         why[0] = 0;
         if (gw_gate_parse(bad[i], &g, why, sizeof why) != GW_EUSAGE || !why[0])
@@ -334,8 +374,10 @@ static void test_gate_grammar(void **state)
 int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, begin, end)
-    const struct CMUnitTest tests[] = {
-        T(test_same), T(test_small_and_large), T(test_host_paced), T(test_scatter), T(test_jittered), T(test_slow_steps), T(test_parts),
-        T(test_kernels), T(test_cut_lists), T(test_promise), T(test_scaling), T(test_nothing_to_compare), T(test_gates), T(test_gate_grammar)};
+    const struct CMUnitTest tests[] = {T(test_same),    T(test_small_and_large), T(test_host_paced),
+                                       T(test_scatter), T(test_jittered),        T(test_slow_steps),
+                                       T(test_parts),   T(test_kernels),         T(test_cut_lists),
+                                       T(test_promise), T(test_scaling),         T(test_nothing_to_compare),
+                                       T(test_gates),   T(test_gate_grammar)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

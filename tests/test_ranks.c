@@ -1,4 +1,6 @@
-/* Ranks compared: who waits for whom, by hand-made summaries; what a summary keeps of a timeline; the report over ranks. */
+/* Ranks compared: who waits for whom, by hand-made summaries; what a summary keeps of a timeline; the report over
+ * ranks. */
+#include <cmocka.h>
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -6,7 +8,6 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include "layers/rank_report.h"
 #include "rank_text.h"
@@ -41,14 +42,18 @@ static const struct gw_ranks *compare(size_t n, const char *const *text)
 }
 #define COMPARE(...) compare(sizeof((const char *[]){__VA_ARGS__}) / sizeof(char *), (const char *[]){__VA_ARGS__})
 
-/* Three ranks, two steps. Rank 2 comes 300 after the others and nothing hides their waiting; the transfer is 100. Clocks
- * differ by a million. */
-static const char *const late_one[] = {"rank 0 of 3\nwindow 2000 steps 2\n"
-                                       "5 AllReduce/64 100 500 computing=100\n6 AllReduce/64 1100 1500 computing=600\n7 AllReduce/64 2100 2500 computing=600",
-                                       "rank 1 of 3\nwindow 2000 steps 2\n"
-                                       "5 AllReduce/64 1000100 1000500 computing=100\n6 AllReduce/64 1001100 1001500 computing=600\n7 AllReduce/64 1002100 1002500 computing=600",
-                                       "rank 2 of 3\nwindow 2000 steps 2\n"
-                                       "5 AllReduce/64 400 500 data-wait=300 computing=100\n6 AllReduce/64 1400 1500 data-wait=300 computing=600\n7 AllReduce/64 2400 2500 data-wait=300 computing=600"};
+/* Three ranks, two steps. Rank 2 comes 300 after the others and nothing hides their waiting; the transfer is 100.
+ * Clocks differ by a million. */
+static const char *const late_one[] = {
+    "rank 0 of 3\nwindow 2000 steps 2\n"
+    "5 AllReduce/64 100 500 computing=100\n6 AllReduce/64 1100 1500 computing=600\n7 AllReduce/64 2100 2500 "
+    "computing=600",
+    "rank 1 of 3\nwindow 2000 steps 2\n"
+    "5 AllReduce/64 1000100 1000500 computing=100\n6 AllReduce/64 1001100 1001500 computing=600\n7 AllReduce/64 "
+    "1002100 1002500 computing=600",
+    "rank 2 of 3\nwindow 2000 steps 2\n"
+    "5 AllReduce/64 400 500 data-wait=300 computing=100\n6 AllReduce/64 1400 1500 data-wait=300 computing=600\n7 "
+    "AllReduce/64 2400 2500 data-wait=300 computing=600"};
 
 static void test_late(void **state)
 {
@@ -81,8 +86,10 @@ static void test_late(void **state)
 static void test_hidden(void **state)
 {
     (void)state;
-    const struct gw_ranks *x = COMPARE("rank 0 of 2\nwindow 2000 steps 2\n5 AllReduce/64 100 500 exposed=0\n6 AllReduce/64 1100 1500 exposed=0\n7 AllReduce/64 2100 2500 exposed=0",
-                                       "rank 1 of 2\nwindow 2000 steps 2\n5 AllReduce/64 400 500 exposed=0\n6 AllReduce/64 1400 1500 exposed=0\n7 AllReduce/64 2400 2500 exposed=0");
+    const struct gw_ranks *x = COMPARE("rank 0 of 2\nwindow 2000 steps 2\n5 AllReduce/64 100 500 exposed=0\n6 "
+                                       "AllReduce/64 1100 1500 exposed=0\n7 AllReduce/64 2100 2500 exposed=0",
+                                       "rank 1 of 2\nwindow 2000 steps 2\n5 AllReduce/64 400 500 exposed=0\n6 "
+                                       "AllReduce/64 1400 1500 exposed=0\n7 AllReduce/64 2400 2500 exposed=0");
     assert_int_equal(x->row[0].wait, 900);
     assert_int_equal(x->row[0].wait_exposed, 0);
     assert_int_equal(x->late_count, 0);
@@ -93,8 +100,10 @@ static void test_hidden(void **state)
 static void test_pushed_out(void **state)
 {
     (void)state;
-    const struct gw_ranks *x = COMPARE("rank 0 of 2\nwindow 3000 steps 3\n1 AllReduce/64 100 500\n2 AllReduce/64 1100 1500\n3 AllReduce/64 2100 2500",
-                                       "rank 1 of 2\nwindow 3000 steps 3\n1 AllReduce/64 400 500 exposed=0\n2 AllReduce/64 1400 1500 exposed=0\n3 AllReduce/64 2400 2500 exposed=0");
+    const struct gw_ranks *x = COMPARE(
+        "rank 0 of 2\nwindow 3000 steps 3\n1 AllReduce/64 100 500\n2 AllReduce/64 1100 1500\n3 AllReduce/64 2100 2500",
+        "rank 1 of 2\nwindow 3000 steps 3\n1 AllReduce/64 400 500 exposed=0\n2 AllReduce/64 1400 1500 exposed=0\n3 "
+        "AllReduce/64 2400 2500 exposed=0");
     assert_int_equal(x->row[0].wait, 900);
     assert_int_equal(x->row[0].wait_exposed, 1200);
     assert_int_equal(x->saved, 1200);
@@ -103,8 +112,10 @@ static void test_pushed_out(void **state)
 static void test_in_turn(void **state)
 {
     (void)state;
-    const struct gw_ranks *x = COMPARE("rank 0 of 2\nwindow 4000 steps 4\n1 AllReduce/64 100 500\n2 AllReduce/64 1400 1500\n3 AllReduce/64 2100 2500\n4 AllReduce/64 3400 3500",
-                                       "rank 1 of 2\nwindow 4000 steps 4\n1 AllReduce/64 400 500\n2 AllReduce/64 1100 1500\n3 AllReduce/64 2400 2500\n4 AllReduce/64 3100 3500");
+    const struct gw_ranks *x = COMPARE("rank 0 of 2\nwindow 4000 steps 4\n1 AllReduce/64 100 500\n2 AllReduce/64 1400 "
+                                       "1500\n3 AllReduce/64 2100 2500\n4 AllReduce/64 3400 3500",
+                                       "rank 1 of 2\nwindow 4000 steps 4\n1 AllReduce/64 400 500\n2 AllReduce/64 1100 "
+                                       "1500\n3 AllReduce/64 2400 2500\n4 AllReduce/64 3100 3500");
     assert_int_equal(x->systematic, 0);
     assert_int_equal(x->balanced, 600); /* half of 300, four times */
     assert_int_equal(x->row[0].last, 2);
@@ -114,20 +125,25 @@ static void test_in_turn(void **state)
 static void test_incident(void **state)
 {
     (void)state;
-    const struct gw_ranks *x = COMPARE("rank 0 of 2\nwindow 4000 steps 4\n1 AllReduce/64 400 500\n2 AllReduce/64 1000 1500\n3 AllReduce/64 2400 2500\n4 AllReduce/64 3400 3500",
-                                       "rank 1 of 2\nwindow 4000 steps 4\n1 AllReduce/64 400 500\n2 AllReduce/64 1400 1500\n3 AllReduce/64 2400 2500\n4 AllReduce/64 3400 3500");
+    const struct gw_ranks *x = COMPARE("rank 0 of 2\nwindow 4000 steps 4\n1 AllReduce/64 400 500\n2 AllReduce/64 1000 "
+                                       "1500\n3 AllReduce/64 2400 2500\n4 AllReduce/64 3400 3500",
+                                       "rank 1 of 2\nwindow 4000 steps 4\n1 AllReduce/64 400 500\n2 AllReduce/64 1400 "
+                                       "1500\n3 AllReduce/64 2400 2500\n4 AllReduce/64 3400 3500");
     assert_int_equal(x->late[0], 1);
     assert_int_equal(x->late_steps, 1);
     assert_int_equal(x->seen_steps, 4);
     assert_true(x->worst_step == 1.0);
 }
 
-/* Before the first collective of a recording nothing is known. It must not count; the window is shorter by the waiting. */
+/* Before the first collective of a recording nothing is known. It must not count; the window is shorter by the waiting.
+ */
 static void test_cold(void **state)
 {
     (void)state;
-    const struct gw_ranks *x = COMPARE("rank 0 of 2\nwindow 3000 steps 0 unnumbered\n-1 AllReduce/64 100 500 cold\n-1 AllReduce/64 1400 1500\n-1 AllReduce/64 2400 2500",
-                                       "rank 1 of 2\nwindow 3000 steps 0 unnumbered\n-1 AllReduce/64 400 500 cold\n-1 AllReduce/64 1400 1500\n-1 AllReduce/64 2400 2500");
+    const struct gw_ranks *x = COMPARE("rank 0 of 2\nwindow 3000 steps 0 unnumbered\n-1 AllReduce/64 100 500 cold\n-1 "
+                                       "AllReduce/64 1400 1500\n-1 AllReduce/64 2400 2500",
+                                       "rank 1 of 2\nwindow 3000 steps 0 unnumbered\n-1 AllReduce/64 400 500 cold\n-1 "
+                                       "AllReduce/64 1400 1500\n-1 AllReduce/64 2400 2500");
     assert_int_equal(x->fit, GW_RANKS_FIT);
     assert_int_equal(x->matched, 4);
     assert_int_equal(x->unmatched, 2);
@@ -141,8 +157,10 @@ static void test_cold(void **state)
 static void test_numbers(void **state)
 {
     (void)state;
-    const struct gw_ranks *x = COMPARE("rank 0 of 2\nwindow 4000 steps 4\n1 AllReduce/64 100 500\n2 AllReduce/64 1100 1500\n3 AllReduce/64 2100 2500\n4 AllReduce/64 3100 3500",
-                                       "rank 1 of 2\nwindow 3000 steps 3\n2 AllReduce/64 1400 1500\n3 AllReduce/64 2400 2500\n4 AllReduce/64 3400 3500");
+    const struct gw_ranks *x = COMPARE("rank 0 of 2\nwindow 4000 steps 4\n1 AllReduce/64 100 500\n2 AllReduce/64 1100 "
+                                       "1500\n3 AllReduce/64 2100 2500\n4 AllReduce/64 3100 3500",
+                                       "rank 1 of 2\nwindow 3000 steps 3\n2 AllReduce/64 1400 1500\n3 AllReduce/64 "
+                                       "2400 2500\n4 AllReduce/64 3400 3500");
     assert_int_equal(x->numbered, 1);
     assert_int_equal(x->matched, 6);
     assert_int_equal(x->unmatched, 1);
@@ -154,10 +172,11 @@ static void test_numbers(void **state)
 static void test_shift(void **state)
 {
     (void)state;
-    const struct gw_ranks *x = COMPARE("rank 0 of 2\nwindow 900000000 steps 5 unnumbered\n0 AllReduce 0 1000\n1 AllReduce 110000000 110001000\n"
-                                       "2 AllReduce 320000000 320001000\n3 AllReduce 440000000 440001000\n4 AllReduce 700000000 700001000",
-                                       "rank 1 of 2\nwindow 900000000 steps 4 unnumbered\n0 AllReduce 10000000 10001000\n"
-                                       "1 AllReduce 220000000 220001000\n2 AllReduce 340000000 340001000\n3 AllReduce 600000000 600001000");
+    const struct gw_ranks *x = COMPARE(
+        "rank 0 of 2\nwindow 900000000 steps 5 unnumbered\n0 AllReduce 0 1000\n1 AllReduce 110000000 110001000\n"
+        "2 AllReduce 320000000 320001000\n3 AllReduce 440000000 440001000\n4 AllReduce 700000000 700001000",
+        "rank 1 of 2\nwindow 900000000 steps 4 unnumbered\n0 AllReduce 10000000 10001000\n"
+        "1 AllReduce 220000000 220001000\n2 AllReduce 340000000 340001000\n3 AllReduce 600000000 600001000");
     assert_int_equal(x->fit, GW_RANKS_FIT);
     assert_int_equal(x->matched, 8);
     assert_int_equal(x->row[0].wait + x->row[1].wait, 0);
@@ -168,26 +187,34 @@ static void test_shift(void **state)
 static void test_two_runs(void **state)
 {
     (void)state;
-    const struct gw_ranks *x = COMPARE("rank 0 of 0\nwindow 900000000 steps 4 unnumbered\n0 AllReduce 0 1000\n1 AllReduce 110000000 110001000\n"
-                                       "2 AllReduce 320000000 320001000\n3 AllReduce 440000000 440001000",
-                                       "rank 1 of 0\nwindow 900000000 steps 4 unnumbered\n0 AllReduce 0 1000\n1 AllReduce 210000000 210001000\n"
-                                       "2 AllReduce 320000000 320001000\n3 AllReduce 560000000 560001000");
+    const struct gw_ranks *x = COMPARE(
+        "rank 0 of 0\nwindow 900000000 steps 4 unnumbered\n0 AllReduce 0 1000\n1 AllReduce 110000000 110001000\n"
+        "2 AllReduce 320000000 320001000\n3 AllReduce 440000000 440001000",
+        "rank 1 of 0\nwindow 900000000 steps 4 unnumbered\n0 AllReduce 0 1000\n1 AllReduce 210000000 210001000\n"
+        "2 AllReduce 320000000 320001000\n3 AllReduce 560000000 560001000");
     assert_int_equal(x->fit, GW_RANKS_NO_MATCH);
-    assert_string_equal(gw_ranks_misfit(x, list, arena), "their collectives do not end together: other runs of the job, or ranks that do not talk to each other");
+    assert_string_equal(
+        gw_ranks_misfit(x, list, arena),
+        "their collectives do not end together: other runs of the job, or ranks that do not talk to each other");
 }
 
 /* Pairs gather among themselves, all four reduce: each group is matched for itself. */
 static void test_groups(void **state)
 {
     (void)state;
-    const struct gw_ranks *x = COMPARE("rank 0 of 4\nwindow 40000000 steps 3\n"
-                                       "1 AllGather 100 1000\n1 AllReduce 5000 6000\n2 AllGather 10000100 10001000\n2 AllReduce 10005000 10006000\n3 AllGather 20000100 20001000\n3 AllReduce 20005000 20006000",
-                                       "rank 1 of 4\nwindow 40000000 steps 3\n"
-                                       "1 AllGather 900 1000\n1 AllReduce 5000 6000\n2 AllGather 10000900 10001000\n2 AllReduce 10005000 10006000\n3 AllGather 20000900 20001000\n3 AllReduce 20005000 20006000",
-                                       "rank 2 of 4\nwindow 40000000 steps 3\n"
-                                       "1 AllGather 100 300000\n1 AllReduce 5000 6000\n2 AllGather 10000100 10900000\n2 AllReduce 10005000 10006000\n3 AllGather 20000100 20100000\n3 AllReduce 20005000 20006000",
-                                       "rank 3 of 4\nwindow 40000000 steps 3\n"
-                                       "1 AllGather 100 300000\n1 AllReduce 5000 6000\n2 AllGather 10000100 10900000\n2 AllReduce 10005000 10006000\n3 AllGather 20000100 20100000\n3 AllReduce 20005000 20006000");
+    const struct gw_ranks *x =
+        COMPARE("rank 0 of 4\nwindow 40000000 steps 3\n"
+                "1 AllGather 100 1000\n1 AllReduce 5000 6000\n2 AllGather 10000100 10001000\n2 AllReduce 10005000 "
+                "10006000\n3 AllGather 20000100 20001000\n3 AllReduce 20005000 20006000",
+                "rank 1 of 4\nwindow 40000000 steps 3\n"
+                "1 AllGather 900 1000\n1 AllReduce 5000 6000\n2 AllGather 10000900 10001000\n2 AllReduce 10005000 "
+                "10006000\n3 AllGather 20000900 20001000\n3 AllReduce 20005000 20006000",
+                "rank 2 of 4\nwindow 40000000 steps 3\n"
+                "1 AllGather 100 300000\n1 AllReduce 5000 6000\n2 AllGather 10000100 10900000\n2 AllReduce 10005000 "
+                "10006000\n3 AllGather 20000100 20100000\n3 AllReduce 20005000 20006000",
+                "rank 3 of 4\nwindow 40000000 steps 3\n"
+                "1 AllGather 100 300000\n1 AllReduce 5000 6000\n2 AllGather 10000100 10900000\n2 AllReduce 10005000 "
+                "10006000\n3 AllGather 20000100 20100000\n3 AllReduce 20005000 20006000");
     assert_int_equal(x->fit, GW_RANKS_FIT);
     assert_int_equal(x->matched, 24);
     for (size_t i = 0; i < x->ncls; i++)
@@ -196,7 +223,8 @@ static void test_groups(void **state)
     assert_int_equal(x->row[2].wait, 0);
 }
 
-/* nccl-tests: an all-reduce of n ranks moves 2(n-1)/n of the message over each link, the others (n-1)/n or all of it. */
+/* nccl-tests: an all-reduce of n ranks moves 2(n-1)/n of the message over each link, the others (n-1)/n or all of it.
+ */
 static void test_bandwidth(void **state)
 {
     (void)state;
@@ -204,9 +232,12 @@ static void test_bandwidth(void **state)
     assert_true(fabs(gw_coll_bus_factor(GW_COLL_ALL_GATHER, 8) - 0.875) < 1e-12);
     assert_true(fabs(gw_coll_bus_factor(GW_COLL_REDUCE_SCATTER, 2) - 0.5) < 1e-12);
     assert_true(fabs(gw_coll_bus_factor(GW_COLL_ALL_TO_ALL, 4) - 0.75) < 1e-12);
-    assert_true(gw_coll_bus_factor(GW_COLL_BROADCAST, 8) == 1 && gw_coll_bus_factor(GW_COLL_REDUCE, 8) == 1 && gw_coll_bus_factor(GW_COLL_SEND_RECV, 8) == 1);
-    const struct gw_ranks *x = COMPARE("rank 0 of 2\nwindow 9000000 steps 3\n1 AllReduce/1000000 0 10000\n2 AllReduce/1000000 100000 110000\n3 AllReduce/1000000 200000 210000",
-                                       "rank 1 of 2\nwindow 9000000 steps 3\n1 AllReduce/1000000 0 10000\n2 AllReduce/1000000 100000 110000\n3 AllReduce/1000000 200000 210000");
+    assert_true(gw_coll_bus_factor(GW_COLL_BROADCAST, 8) == 1 && gw_coll_bus_factor(GW_COLL_REDUCE, 8) == 1 &&
+                gw_coll_bus_factor(GW_COLL_SEND_RECV, 8) == 1);
+    const struct gw_ranks *x = COMPARE("rank 0 of 2\nwindow 9000000 steps 3\n1 AllReduce/1000000 0 10000\n2 "
+                                       "AllReduce/1000000 100000 110000\n3 AllReduce/1000000 200000 210000",
+                                       "rank 1 of 2\nwindow 9000000 steps 3\n1 AllReduce/1000000 0 10000\n2 "
+                                       "AllReduce/1000000 100000 110000\n3 AllReduce/1000000 200000 210000");
     assert_true(fabs(x->cls[0].bus_bandwidth - 1e11) < 1); /* 1 MB in 10 us, factor 1 for two ranks */
 }
 
@@ -235,9 +266,19 @@ static void test_rank_of_name(void **state)
     static const struct {
         const char *path;
         int64_t rank;
-    } rows[] = {{"a/rank-3.Mar_25.pt.trace.json.gz", 3}, {"rank12.json", 12}, {"worker0.pt.trace.json", 0}, {"/x/run_r7/trace_r12.json", 12},
-                {"rank_5_of_8.json", 5}, {"B300_1782.6-TP-2-DECODE.trace.json.gz", 2}, {"gpu1.json", 1}, {"GPU=4.json", 4},
-                {"trace.json", -1}, {"frank.json", -1}, {"h100_2gpu_1s.sqlite", -1}, {"rank99999999999999999999.json", -1}, {"", -1}};
+    } rows[] = {{"a/rank-3.Mar_25.pt.trace.json.gz", 3},
+                {"rank12.json", 12},
+                {"worker0.pt.trace.json", 0},
+                {"/x/run_r7/trace_r12.json", 12},
+                {"rank_5_of_8.json", 5},
+                {"B300_1782.6-TP-2-DECODE.trace.json.gz", 2},
+                {"gpu1.json", 1},
+                {"GPU=4.json", 4},
+                {"trace.json", -1},
+                {"frank.json", -1},
+                {"h100_2gpu_1s.sqlite", -1},
+                {"rank99999999999999999999.json", -1},
+                {"", -1}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         if (gw_rank_of_name(rows[i].path) != rows[i].rank)
             fail_msg("%s: %lld", rows[i].path, (long long)gw_rank_of_name(rows[i].path));
@@ -245,14 +286,15 @@ static void test_rank_of_name(void **state)
 
 /* ---- a summary of a timeline ---- */
 
-/* A step: compute 0..300 us, idle 300..500 us while the host waits for its loader, compute 500..700, reduction 600..1000
- * of which 600..700 is hidden. */
-#define STEPS(rank, late)                                                                                                    \
-    "fact world_size=2 rank=" #rank "\ndev 0 name=\"NVIDIA H200\"\nrepeat 8 every 2ms {\nannot 1:1 0 +1900us ProfilerStep#{i+40}\n"         \
-    "launch 1:1 0 +5us > 0:7 10us +290us gemm\n"                                                                            \
-    "annot 1:1 50us +430us enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__\n"                                 \
-    "launch 1:1 485us +5us > 0:7 500us +200us blocks=64 gemm\n"                                                              \
-    "launch 1:1 495us +5us > 0:20 " late " msg=64 ncclDevKernel_AllReduce_Sum_f32_RING_LL\n"                                 \
+/* A step: compute 0..300 us, idle 300..500 us while the host waits for its loader, compute 500..700, reduction
+ * 600..1000 of which 600..700 is hidden. */
+#define STEPS(rank, late)                                                                           \
+    "fact world_size=2 rank=" #rank                                                                 \
+    "\ndev 0 name=\"NVIDIA H200\"\nrepeat 8 every 2ms {\nannot 1:1 0 +1900us ProfilerStep#{i+40}\n" \
+    "launch 1:1 0 +5us > 0:7 10us +290us gemm\n"                                                    \
+    "annot 1:1 50us +430us enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__\n"         \
+    "launch 1:1 485us +5us > 0:7 500us +200us blocks=64 gemm\n"                                     \
+    "launch 1:1 495us +5us > 0:20 " late " msg=64 ncclDevKernel_AllReduce_Sum_f32_RING_LL\n"        \
     "api 1:1 505us +500us cudaStreamSynchronize\n}\n"
 
 static struct gw_analysis *analyse(const char *text, struct text_trace *tt)
@@ -279,7 +321,7 @@ static void test_summary(void **state)
     struct gw_analysis *an = analyse(STEPS(1, "600us +400us"), &tt);
     struct gw_rank_summary *s = gw_rank_summarise(an, an->dev + an->main, "x/rank7.json", arena);
     assert_non_null(s);
-    text_trace_free(&tt); /* the summary must not need it any more */
+    text_trace_free(&tt);         /* the summary must not need it any more */
     assert_int_equal(s->rank, 1); /* the file's own word before its name */
     assert_int_equal(s->world_size, 2);
     assert_string_equal(s->gpu, "NVIDIA H200");
@@ -393,10 +435,11 @@ static void test_straggler_no_data(void **state)
     text_trace_free(&tt);
 }
 
-#define BIG(rank, late)                                                                                                      \
-    "fact world_size=2 rank=" #rank "\ndev 0 name=\"NVIDIA H200\"\nrepeat 12 every 20ms {\nannot 1:1 0 +19ms ProfilerStep#{i}\n"              \
-    "launch 1:1 0 +5us > 0:7 10us +5ms gemm\n"                                                                              \
-    "launch 1:1 495us +5us > 0:20 " late " msg=100000000 ncclDevKernel_AllReduce_Sum_f32_RING_LL\n"                          \
+#define BIG(rank, late)                                                                             \
+    "fact world_size=2 rank=" #rank                                                                 \
+    "\ndev 0 name=\"NVIDIA H200\"\nrepeat 12 every 20ms {\nannot 1:1 0 +19ms ProfilerStep#{i}\n"    \
+    "launch 1:1 0 +5us > 0:7 10us +5ms gemm\n"                                                      \
+    "launch 1:1 495us +5us > 0:20 " late " msg=100000000 ncclDevKernel_AllReduce_Sum_f32_RING_LL\n" \
     "api 1:1 505us +18ms cudaStreamSynchronize\n}\n"
 
 /* 100 MB in 10 ms between two GPUs: 10 GB/s where NVLink does 450. In 300 us: 333 GB/s, as it should be. */
@@ -438,9 +481,24 @@ static void test_exposed(void **state)
 int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, begin, end)
-    const struct CMUnitTest tests[] = {
-        T(test_late), T(test_hidden), T(test_pushed_out), T(test_in_turn), T(test_incident), T(test_cold), T(test_numbers),
-        T(test_shift), T(test_two_runs), T(test_groups), T(test_bandwidth), T(test_misfits), T(test_rank_of_name), T(test_summary),
-        T(test_straggler_fires), T(test_straggler_silent), T(test_straggler_no_data), T(test_slow_link), T(test_exposed)};
+    const struct CMUnitTest tests[] = {T(test_late),
+                                       T(test_hidden),
+                                       T(test_pushed_out),
+                                       T(test_in_turn),
+                                       T(test_incident),
+                                       T(test_cold),
+                                       T(test_numbers),
+                                       T(test_shift),
+                                       T(test_two_runs),
+                                       T(test_groups),
+                                       T(test_bandwidth),
+                                       T(test_misfits),
+                                       T(test_rank_of_name),
+                                       T(test_summary),
+                                       T(test_straggler_fires),
+                                       T(test_straggler_silent),
+                                       T(test_straggler_no_data),
+                                       T(test_slow_link),
+                                       T(test_exposed)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

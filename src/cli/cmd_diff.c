@@ -26,12 +26,16 @@ struct args {
 static const struct argp_option options[] = {
     {NULL, 0, NULL, 0, N_("Comparing:"), 3},
     {"fail-if", KEY_FAIL_IF, N_("GATE"), 0,
-     N_("end with status 1 when GATE is crossed: METRIC>LIMIT or METRIC<LIMIT. METRIC is step (the median), mean, compute, comm, "
-        "copies, idle, kernel:NAME or cause:ID; LIMIT with a sign is a change from A to B (+5%, -2ms), without one the value of "
+     N_("end with status 1 when GATE is crossed: METRIC>LIMIT or METRIC<LIMIT. METRIC is step (the median), mean, "
+        "compute, comm, "
+        "copies, idle, kernel:NAME or cause:ID; LIMIT with a sign is a change from A to B (+5%, -2ms), without one the "
+        "value of "
         "B (20ms; 30% of its step). May be given several times"),
      3},
     {"noise", KEY_NOISE, N_("PERCENT"), 0,
-     N_("what recordings of one job differ by on this machine (default: 1 where the GPU sets the pace, 10 where the host does)"), 3},
+     N_("what recordings of one job differ by on this machine (default: 1 where the GPU sets the pace, 10 where the "
+        "host does)"),
+     3},
     {"strict", KEY_STRICT, NULL, 0, N_("gates count changes within the noise too"), 3},
     {NULL, 0, NULL, 0, NULL, 0}};
 
@@ -75,19 +79,19 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 static const struct argp_child children[] = {
     {&gw_argp_input, 0, NULL, 0}, {&gw_argp_output, 0, NULL, 0}, {NULL, 0, NULL, 0}};
 
-const struct argp gw_argp_diff = {
-    options,
-    parse,
-    N_("A B"),
-    N_("Compares two recordings, JSON reports, or folders with the ranks of a job: what changed in a step and where, whether "
-       "it is more than noise, and whether A's verdict kept its promise.\v"
-       "Examples:\n"
-       "  gpuwhy diff before.json.gz after.json.gz\n"
-       "  gpuwhy diff one_gpu.json.gz traces_of_8_ranks/\n"
-       "  gpuwhy diff --fail-if 'step>+5%' --quiet main.json pull_request.json.gz"),
-    children,
-    NULL,
-    NULL};
+const struct argp gw_argp_diff = {options,
+                                  parse,
+                                  N_("A B"),
+                                  N_("Compares two recordings, JSON reports, or folders with the ranks of a job: what "
+                                     "changed in a step and where, whether "
+                                     "it is more than noise, and whether A's verdict kept its promise.\v"
+                                     "Examples:\n"
+                                     "  gpuwhy diff before.json.gz after.json.gz\n"
+                                     "  gpuwhy diff one_gpu.json.gz traces_of_8_ranks/\n"
+                                     "  gpuwhy diff --fail-if 'step>+5%' --quiet main.json pull_request.json.gz"),
+                                  children,
+                                  NULL,
+                                  NULL};
 
 /* The report of one side. An exit status. */
 static int load(struct gw_loaded *l, char *path, const struct gw_cli_options *o)
@@ -143,9 +147,11 @@ static int check_gates(struct args *a, const struct gw_diff *d)
         struct gw_gate_result *g = a->gates + i;
         g->crossed = gw_gate_crossed(d, &g->gate, a->strict, &g->value);
         if (g->crossed < 0)
-            gw_cli_error(_("--fail-if '%s' cannot be told: %s"), g->text, d->why_not ? _(d->why_not) : _("a value is missing"));
+            gw_cli_error(_("--fail-if '%s' cannot be told: %s"), g->text,
+                         d->why_not ? _(d->why_not) : _("a value is missing"));
         else if (g->crossed && a->cli.quiet)
-            gw_cli_error(_("crossed: %s (%.4g%s)"), g->text, g->gate.percent ? g->value : g->value / 1e6, g->gate.percent ? " %" : " ms");
+            gw_cli_error(_("crossed: %s (%.4g%s)"), g->text, g->gate.percent ? g->value : g->value / 1e6,
+                         g->gate.percent ? " %" : " ms");
         crossed |= g->crossed != 0;
     }
     return crossed;
@@ -176,7 +182,8 @@ int gw_cmd_diff(int argc, char **argv)
         struct gw_diff *d = gw_diff_make(l[0].report, l[1].report, &opt, l[0].arena);
         if (d) {
             int crossed = check_gates(&a, d);
-            o.view = (struct gw_diff_view){.d = d, .a = a.files[0], .b = a.files[1], .gates = a.gates, .gate_count = a.gate_count};
+            o.view = (struct gw_diff_view){
+                .d = d, .a = a.files[0], .b = a.files[1], .gates = a.gates, .gate_count = a.gate_count};
             status = emit(&a, &o);
             if (status == GW_EXIT_OK && crossed)
                 status = GW_EXIT_GATE;

@@ -18,10 +18,13 @@ struct args {
 
 static const struct argp_option options[] = {
     {NULL, 0, NULL, 0, N_("What to write; '-' is standard output:"), 3},
-    {"output", 'o', N_("FILE"), 0, N_("the timeline, for ui.perfetto.dev or chrome://tracing; what is written when nothing else is asked for"), 3},
+    {"output", 'o', N_("FILE"), 0,
+     N_("the timeline, for ui.perfetto.dev or chrome://tracing; what is written when nothing else is asked for"), 3},
     {"gaps", KEY_GAPS, N_("FILE"), 0, N_("every piece of idle time with its cause, as CSV"), 3},
-    {"findings", KEY_FINDINGS, N_("FILE"), 0, N_("the findings, as CSV; takes folders of ranks and JSON reports too"), 3},
-    {"host", KEY_HOST, NULL, 0, N_("in the timeline, every recorded range and call of the host, with arrows to what it launched"), 3},
+    {"findings", KEY_FINDINGS, N_("FILE"), 0, N_("the findings, as CSV; takes folders of ranks and JSON reports too"),
+     3},
+    {"host", KEY_HOST, NULL, 0,
+     N_("in the timeline, every recorded range and call of the host, with arrows to what it launched"), 3},
     {"quiet", 'q', NULL, 0, N_("no progress and no warnings"), 3},
     {NULL, 0, NULL, 0, NULL, 0}};
 
@@ -71,19 +74,19 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 
 static const struct argp_child children[] = {{&gw_argp_input, 0, NULL, 0}, {NULL, 0, NULL, 0}};
 
-const struct argp gw_argp_export = {
-    options,
-    parse,
-    N_("FILE"),
-    N_("Writes what the analysis of a recording knows, for other programs: the timeline with the cause of every idle span, "
-       "idle time piece by piece, the findings.\v"
-       "Examples:\n"
-       "  gpuwhy export trace.json.gz -o timeline.json\n"
-       "  gpuwhy export trace.json.gz --gaps gaps.csv --findings findings.csv\n"
-       "  gpuwhy export trace.json.gz --gaps - | head"),
-    children,
-    NULL,
-    NULL};
+const struct argp gw_argp_export = {options,
+                                    parse,
+                                    N_("FILE"),
+                                    N_("Writes what the analysis of a recording knows, for other programs: the "
+                                       "timeline with the cause of every idle span, "
+                                       "idle time piece by piece, the findings.\v"
+                                       "Examples:\n"
+                                       "  gpuwhy export trace.json.gz -o timeline.json\n"
+                                       "  gpuwhy export trace.json.gz --gaps gaps.csv --findings findings.csv\n"
+                                       "  gpuwhy export trace.json.gz --gaps - | head"),
+                                    children,
+                                    NULL,
+                                    NULL};
 
 struct job {
     const struct gw_analysis *an;
@@ -176,7 +179,9 @@ int gw_cmd_export(int argc, char **argv)
     if (!a.timeline && !a.gaps) {
         status = findings_only(&a, &interrupted);
     } else if (gw_load_is_folder(a.file) || gw_load_is_saved(a.file)) {
-        gw_cli_error(_("%s: a timeline needs one recording; folders and JSON reports have none (--findings takes them)"), a.file);
+        gw_cli_error(
+            _("%s: a timeline needs one recording; folders and JSON reports have none (--findings takes them)"),
+            a.file);
         status = GW_EXIT_INPUT;
     } else {
         status = one_recording(&a, &interrupted);

@@ -62,8 +62,9 @@ static int ends_in(const char *s, const char *tail)
 /* Names that recordings have; others in the folder are left alone. */
 static int looks_like_recording(const struct dirent *d)
 {
-    return d->d_name[0] != '.' && (strstr(d->d_name, ".json") || ends_in(d->d_name, ".sqlite") || ends_in(d->d_name, ".gz") ||
-                                   ends_in(d->d_name, ".zst") || d->d_type == DT_DIR || d->d_type == DT_UNKNOWN);
+    return d->d_name[0] != '.' &&
+           (strstr(d->d_name, ".json") || ends_in(d->d_name, ".sqlite") || ends_in(d->d_name, ".gz") ||
+            ends_in(d->d_name, ".zst") || d->d_type == DT_DIR || d->d_type == DT_UNKNOWN);
 }
 
 static int list_folder(struct load *w, const char *folder)
@@ -77,14 +78,16 @@ static int list_folder(struct load *w, const char *folder)
         return GW_OK;
     }
     for (int i = 0; i < n; i++) {
-        const char *path = gw_arena_printf(w->l->arena, "%s%s%s", folder, ends_in(folder, "/") ? "" : "/", names[i]->d_name);
+        const char *path =
+            gw_arena_printf(w->l->arena, "%s%s%s", folder, ends_in(folder, "/") ? "" : "/", names[i]->d_name);
         if (rc == GW_OK && *path && w->files.len < FILES_MAX && (!is_folder(path) || is_record(path)))
             rc = push(&w->files, path);
         free(names[i]);
     }
     free(names);
     if (w->files.len == before && rc == GW_OK) {
-        gw_cli_error(_("%s: no recordings in this folder (*.json, *.json.gz, *.sqlite, records of gpuwhy run)"), folder);
+        gw_cli_error(_("%s: no recordings in this folder (*.json, *.json.gz, *.sqlite, records of gpuwhy run)"),
+                     folder);
         worse(w, GW_EXIT_INPUT);
     }
     return rc;
@@ -118,7 +121,8 @@ static int keep(struct load *w, const struct gw_analysis *an, const char *path)
         if (!s)
             return GW_ENOMEM;
     }
-    return r && push(&w->reports, r) == 0 && push(&w->summaries, s) == 0 && push(&w->paths, path) == 0 ? GW_OK : GW_ENOMEM;
+    return r && push(&w->reports, r) == 0 && push(&w->summaries, s) == 0 && push(&w->paths, path) == 0 ? GW_OK
+                                                                                                       : GW_ENOMEM;
 }
 
 static void load_one(struct load *w, const char *path)

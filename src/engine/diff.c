@@ -43,7 +43,8 @@ static double student(double dof)
 {
     static const struct {
         double dof, t;
-    } rows[] = {{1, 12.706}, {2, 4.303}, {3, 3.182}, {4, 2.776}, {5, 2.571}, {6, 2.447}, {8, 2.306}, {10, 2.228}, {15, 2.131}, {20, 2.086}, {30, 2.042}, {60, 2.000}, {120, 1.980}, {1e9, 1.960}};
+    } rows[] = {{1, 12.706}, {2, 4.303},  {3, 3.182},  {4, 2.776},  {5, 2.571},  {6, 2.447},   {8, 2.306},
+                {10, 2.228}, {15, 2.131}, {20, 2.086}, {30, 2.042}, {60, 2.000}, {120, 1.980}, {1e9, 1.960}};
     size_t i = 0;
     if (!(dof > 1))
         return rows[0].t;
@@ -152,10 +153,13 @@ static void parts(struct gw_diff *d, const struct gw_diff_options *o, struct gw_
     const struct gw_partition *p = &d->a.dev->steady, *q = &d->b.dev->steady;
     struct gw_diff_row *r = gw_arena_calloc(arena, 4, sizeof *r);
     const char *const ids[] = {"compute", "comm", "copies", "idle"};
-    const int64_t a[] = {p->compute, p->comm_exposed, p->copy_exposed, p->idle}, b[] = {q->compute, q->comm_exposed, q->copy_exposed, q->idle};
+    const int64_t a[] = {p->compute, p->comm_exposed, p->copy_exposed, p->idle},
+                  b[] = {q->compute, q->comm_exposed, q->copy_exposed, q->idle};
     for (size_t i = 0; r && i < 4; i++) {
-        r[i] = (struct gw_diff_row){.id = ids[i], .a = (double)a[i] / d->a.steps, .b = (double)b[i] / d->b.steps, .na = NAN, .nb = NAN};
-        double noise = i == 0 || i == 2 ? gpu_noise(r[i].a, r[i].b, o) : step_noise(d); /* collectives wait for other hosts */
+        r[i] = (struct gw_diff_row){
+            .id = ids[i], .a = (double)a[i] / d->a.steps, .b = (double)b[i] / d->b.steps, .na = NAN, .nb = NAN};
+        double noise =
+            i == 0 || i == 2 ? gpu_noise(r[i].a, r[i].b, o) : step_noise(d); /* collectives wait for other hosts */
         r[i].real = is_real(d, r[i].a, r[i].b, noise);
     }
     d->parts = r;
@@ -172,7 +176,11 @@ static void causes(struct gw_diff *d, struct gw_arena *arena)
         ns[1][d->b.dev->idle_by_cause[i].cause] += (double)d->b.dev->idle_by_cause[i].ns / d->b.steps;
     for (unsigned c = 0; r && c < GW_CAUSE_COUNT; c++)
         if (ns[0][c] > 0 || ns[1][c] > 0)
-            r[d->cause_count++] = (struct gw_diff_row){.id = gw_cause_id(c), .a = ns[0][c], .b = ns[1][c], .na = NAN, .nb = NAN,
+            r[d->cause_count++] = (struct gw_diff_row){.id = gw_cause_id(c),
+                                                       .a = ns[0][c],
+                                                       .b = ns[1][c],
+                                                       .na = NAN,
+                                                       .nb = NAN,
                                                        .real = is_real(d, ns[0][c], ns[1][c], step_noise(d))};
     if (d->cause_count)
         qsort(r, d->cause_count, sizeof *r, by_change);
@@ -193,18 +201,23 @@ struct gw_work { /* one list of kernels or classes of one side */
     int cut; /* 1 = shorter ones were left out, each no longer than the last one here */
 };
 
-static struct gw_diff_row work_row(const struct gw_diff *d, const struct gw_report_kernel *a, const struct gw_report_kernel *b,
-                                   const struct gw_diff_options *o)
+static struct gw_diff_row work_row(const struct gw_diff *d, const struct gw_report_kernel *a,
+                                   const struct gw_report_kernel *b, const struct gw_diff_options *o)
 {
     const struct gw_report_kernel *k = a ? a : b;
-    struct gw_diff_row r = {.id = k->name, .kclass = k->kclass, .a = a ? a->ns : 0, .b = b ? b->ns : 0, .na = a ? a->count : 0, .nb = b ? b->count : 0};
+    struct gw_diff_row r = {.id = k->name,
+                            .kclass = k->kclass,
+                            .a = a ? a->ns : 0,
+                            .b = b ? b->ns : 0,
+                            .na = a ? a->count : 0,
+                            .nb = b ? b->count : 0};
     r.real = is_real(d, r.a, r.b, gpu_noise(r.a, r.b, o));
     return r;
 }
 
 /* All rows of both sides. One that the other side may only have cut off is left out. */
-static struct gw_diff_row *work(const struct gw_diff *d, struct gw_work a, struct gw_work b, const struct gw_diff_options *o,
-                                struct gw_arena *arena, size_t *count)
+static struct gw_diff_row *work(const struct gw_diff *d, struct gw_work a, struct gw_work b,
+                                const struct gw_diff_options *o, struct gw_arena *arena, size_t *count)
 {
     struct gw_diff_row *r = gw_arena_calloc(arena, a.n + b.n, sizeof *r);
     size_t n = 0;
@@ -226,13 +239,15 @@ static void all_work(struct gw_diff *d, const struct gw_diff_options *o, struct 
 {
     const struct gw_report *a = d->a.rep, *b = d->b.rep;
     d->kernels = work(d, (struct gw_work){a->kernels, a->kernel_count, a->kernel_count >= GW_REPORT_KERNELS},
-                      (struct gw_work){b->kernels, b->kernel_count, b->kernel_count >= GW_REPORT_KERNELS}, o, arena, &d->kernel_count);
+                      (struct gw_work){b->kernels, b->kernel_count, b->kernel_count >= GW_REPORT_KERNELS}, o, arena,
+                      &d->kernel_count);
     d->classes = work(d, (struct gw_work){a->kernel_classes, a->kernel_class_count, 0},
                       (struct gw_work){b->kernel_classes, b->kernel_class_count, 0}, o, arena, &d->class_count);
     d->same_work = d->class_count > 0;
     for (size_t i = 0; i < d->class_count; i++) {
         const struct gw_diff_row *r = d->classes + i;
-        d->same_work &= fabs(r->nb - r->na) <= SAME_COUNT * fmax(r->na, r->nb) && (!r->real || !strcmp(r->id, "communication"));
+        d->same_work &=
+            fabs(r->nb - r->na) <= SAME_COUNT * fmax(r->na, r->nb) && (!r->real || !strcmp(r->id, "communication"));
     }
 }
 
@@ -308,7 +323,9 @@ struct gw_diff *gw_diff_make(const struct gw_report *a, const struct gw_report *
     if (!d->a.dev || !d->b.dev)
         d->why_not = d->a.dev ? "B holds no GPU work" : "A holds no GPU work";
     else if (d->a.steps <= 0 || d->b.steps <= 0)
-        d->why_not = d->a.steps > 0 ? "no steps were found in B" : d->b.steps > 0 ? "no steps were found in A" : "no steps were found in either";
+        d->why_not = d->a.steps > 0   ? "no steps were found in B"
+                     : d->b.steps > 0 ? "no steps were found in A"
+                                      : "no steps were found in either";
     d->other_gpu = d->a.dev && d->b.dev && *d->a.dev->name && *d->b.dev->name && strcmp(d->a.dev->name, d->b.dev->name);
     d->promise.still = 1;
     if (d->why_not) {

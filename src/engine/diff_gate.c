@@ -99,7 +99,8 @@ static int values(const struct gw_diff *d, const char *m, double *a, double *b, 
             }
         return 1;
     }
-    const struct gw_diff_row *r = has_prefix(m, "cause:") ? row_of(d->causes, d->cause_count, m + 6) : row_of(d->parts, d->part_count, m);
+    const struct gw_diff_row *r =
+        has_prefix(m, "cause:") ? row_of(d->causes, d->cause_count, m + 6) : row_of(d->parts, d->part_count, m);
     if (r) { /* a cause without a row cost nothing on either side */
         *a = r->a;
         *b = r->b;
@@ -122,7 +123,8 @@ int gw_gate_crossed(const struct gw_diff *d, const struct gw_gate *g, int strict
     else
         *value = a > 0 ? 100 * (b / a - 1) : b > 0 ? INFINITY : 0;
     int over = g->below ? *value < g->limit : *value > g->limit;
-    /* a wished-for improvement that is missing crosses whatever the noise; a change for the worse must be more than that */
+    /* a wished-for improvement that is missing crosses whatever the noise; a change for the worse must be more than
+     * that */
     int wish = g->relative && ((g->limit < 0 && !g->below) || (g->limit > 0 && g->below));
     return over && (!g->relative || wish || strict || real);
 }

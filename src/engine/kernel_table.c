@@ -90,7 +90,8 @@ static const struct gw_report_kernel *keep(struct gw_tally *t, size_t n, size_t 
     return out;
 }
 
-int gw_kernel_table(const struct gw_analysis *an, const struct gw_dev *dev, struct gw_arena *arena, struct gw_kernel_table *out)
+int gw_kernel_table(const struct gw_analysis *an, const struct gw_dev *dev, struct gw_arena *arena,
+                    struct gw_kernel_table *out)
 {
     struct gw_tally classes[CLASSES];
     struct gw_array rows;

@@ -14,13 +14,15 @@
 #include "engine/analysis.h"
 
 struct gw_kernel_table {
-    const struct gw_report_kernel *rows;    /* by name, most time first, at most GW_REPORT_KERNELS */
+    const struct gw_report_kernel *rows; /* by name, most time first, at most GW_REPORT_KERNELS */
     size_t count;
     const struct gw_report_kernel *classes; /* all of it by class, most time first */
     size_t class_count;
 };
 
-/* Per step of the steady window; of all of it when no steps were found. 0 or GW_ENOMEM. Lives in `arena`; names are copied. */
-int gw_kernel_table(const struct gw_analysis *an, const struct gw_dev *dev, struct gw_arena *arena, struct gw_kernel_table *out);
+/* Per step of the steady window; of all of it when no steps were found. 0 or GW_ENOMEM. Lives in `arena`; names are
+ * copied. */
+int gw_kernel_table(const struct gw_analysis *an, const struct gw_dev *dev, struct gw_arena *arena,
+                    struct gw_kernel_table *out);
 
 #endif

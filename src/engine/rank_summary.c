@@ -110,10 +110,10 @@ struct gw_sum { /* a summary being made */
     struct gw_array coll, parts; /* gw_rank_coll, gw_rank_part */
     struct gw_array spans;       /* compute without holes: pairs of int64_t */
     struct gw_intern *names;
-    int64_t *number;             /* of each step, or NULL */
-    uint32_t *name_id;           /* name of the trace -> name kept */
-    int64_t *name_ns;            /* scratch: ns of each trace name in the interval */
-    size_t kernel_at, gap_at;    /* cursors */
+    int64_t *number;          /* of each step, or NULL */
+    uint32_t *name_id;        /* name of the trace -> name kept */
+    int64_t *name_ns;         /* scratch: ns of each trace name in the interval */
+    size_t kernel_at, gap_at; /* cursors */
 };
 
 static int cmp_mark(const void *a, const void *b)
@@ -163,8 +163,8 @@ out:
     return rc;
 }
 
-/* Index of the step that issued a collective; -1 before the first. By the launching call where it is known: program order
- * is the same on all ranks, the GPU's is not. */
+/* Index of the step that issued a collective; -1 before the first. By the launching call where it is known: program
+ * order is the same on all ranks, the GPU's is not. */
 static int64_t step_of(const struct gw_analysis *an, const struct gw_event *e)
 {
     const struct gw_steps *st = &an->steps;
@@ -321,8 +321,8 @@ static int add_part(struct gw_sum *m, struct gw_rank_coll *c, unsigned did, int6
     return GW_OK;
 }
 
-/* What the device did in [from, to), the time from one collective's start to the next one's. `covered`: ns in it in which
- * a collective ran and nothing else did. */
+/* What the device did in [from, to), the time from one collective's start to the next one's. `covered`: ns in it in
+ * which a collective ran and nothing else did. */
 static int describe(struct gw_sum *m, struct gw_rank_coll *c, int64_t from, int64_t to, int64_t covered)
 {
     struct gw_did_sum sum[GW_CAUSE_COUNT];
@@ -376,7 +376,8 @@ static int64_t covered_in(const struct gw_sum *m, int64_t a, int64_t b, int64_t 
     return e > a ? e - a - compute_in(m, a, e) : 0;
 }
 
-static int add_collective(struct gw_sum *m, const struct gw_event *e, int64_t step, int64_t from, int64_t covered, int cold)
+static int add_collective(struct gw_sum *m, const struct gw_event *e, int64_t step, int64_t from, int64_t covered,
+                          int cold)
 {
     struct gw_rank_coll *c = gw_array_push(&m->coll);
     if (!c)

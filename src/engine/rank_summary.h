@@ -50,22 +50,22 @@ struct gw_rank_coll {
 #define GW_RANK_COLLS_MAX 200000 /* kept; the rest is counted: 20 MB a rank at most */
 
 struct gw_rank_summary {
-    const char *path;       /* as the user gave it */
-    int64_t rank;           /* -1 unknown */
-    int64_t world_size;     /* -1 unknown */
+    const char *path;   /* as the user gave it */
+    int64_t rank;       /* -1 unknown */
+    int64_t world_size; /* -1 unknown */
     int64_t device;
-    const char *gpu;        /* "" unknown */
-    const char *host;       /* "" unknown */
+    const char *gpu;            /* "" unknown */
+    const char *host;           /* "" unknown */
     struct gw_partition window; /* steady */
-    int64_t steps;          /* in it; 0 none found */
-    int64_t median_step_ns; /* -1 unknown */
-    int numbered;           /* 1 = steps carry the profiler's numbers, which agree between ranks */
-    int64_t did[GW_DID_COUNT]; /* in the window */
+    int64_t steps;              /* in it; 0 none found */
+    int64_t median_step_ns;     /* -1 unknown */
+    int numbered;               /* 1 = steps carry the profiler's numbers, which agree between ranks */
+    int64_t did[GW_DID_COUNT];  /* in the window */
     const struct gw_rank_coll *coll;
     size_t ncoll;
-    size_t dropped;         /* collectives beyond the cap */
+    size_t dropped; /* collectives beyond the cap */
     const struct gw_rank_part *parts;
-    const char *const *names;  /* names[0] is "" */
+    const char *const *names;               /* names[0] is "" */
     const struct gw_report_kernel *kernels; /* as in the report */
     size_t kernel_count;
 };
@@ -74,7 +74,8 @@ struct gw_rank_summary {
 struct gw_rank_summary *gw_rank_summarise(const struct gw_analysis *an, const struct gw_dev *dev, const char *path,
                                           struct gw_arena *arena);
 
-/* The rank in a file name: "rank-3.x.json", "rank3", "worker0.pt.trace.json", "trace_r12.json": 3, 3, 0, 12. -1 none. */
+/* The rank in a file name: "rank-3.x.json", "rank3", "worker0.pt.trace.json", "trace_r12.json": 3, 3, 0, 12. -1 none.
+ */
 int64_t gw_rank_of_name(const char *path);
 
 #endif

@@ -230,10 +230,10 @@ static int transfer_medians(struct gw_cmp *c)
         int64_t world = c->list[0]->world_size;
         if (k[q].ranks == (int64_t)c->n && world > k[q].ranks)
             k[q].ranks = world;
-        k[q].bus_bandwidth = n && k[q].bytes > 0 && k[q].transfer_median > 0
-                                 ? (double)k[q].bytes * gw_coll_bus_factor(k[q].kind, k[q].ranks) /
-                                       ((double)k[q].transfer_median * 1e-9)
-                                 : NAN;
+        k[q].bus_bandwidth =
+            n && k[q].bytes > 0 && k[q].transfer_median > 0
+                ? (double)k[q].bytes * gw_coll_bus_factor(k[q].kind, k[q].ranks) / ((double)k[q].transfer_median * 1e-9)
+                : NAN;
     }
     free(v);
     return GW_OK;
@@ -264,7 +264,8 @@ static void choose_late(struct gw_cmp *c)
     int64_t seen = 0;
     for (size_t r = 0; r < c->n; r++)
         seen = c->row[r].seen > seen ? c->row[r].seen : seen;
-    x->systematic = x->late_count && x->late_count * 2 <= c->n && x->late_share >= SYSTEMATIC_SHARE && seen >= SYSTEMATIC_MIN;
+    x->systematic =
+        x->late_count && x->late_count * 2 <= c->n && x->late_share >= SYSTEMATIC_SHARE && seen >= SYSTEMATIC_MIN;
     for (size_t k = 0; k < x->late_count; k++)
         c->late[x->late[k]] = 1;
 }
@@ -334,8 +335,8 @@ static int is_late_at(struct gw_cmp *c, size_t i, size_t r)
     return row[r] != GW_NONE && look_at(c, row, &o) && c->wait[r] < o.median;
 }
 
-static void sum_before(const struct gw_cmp *c, const unsigned char *use, size_t r, int64_t did[GW_DID_COUNT], int64_t *kernels,
-                       uint32_t top[GW_DID_COUNT])
+static void sum_before(const struct gw_cmp *c, const unsigned char *use, size_t r, int64_t did[GW_DID_COUNT],
+                       int64_t *kernels, uint32_t top[GW_DID_COUNT])
 {
     int64_t longest[GW_DID_COUNT] = {0};
     const struct gw_rank_summary *s = c->list[r];
@@ -380,8 +381,8 @@ static int find_reasons(struct gw_cmp *c)
         all += row_of(c, i)[s] != GW_NONE && look_at(c, row_of(c, i), &o);
         late += use[i] = (unsigned char)is_late_at(c, i, s);
     }
-    if (late * 2 >= all) /* its lateness is everywhere: look at all, since waits hidden behind compute shift it about; other
-                          * groups' collectives too, so that each rank's whole step is seen */
+    if (late * 2 >= all) /* its lateness is everywhere: look at all, since waits hidden behind compute shift it about;
+                          * other groups' collectives too, so that each rank's whole step is seen */
         for (size_t i = 0; i < c->m.rows.len; i++) {
             struct gw_one o;
             use[i] = (unsigned char)look_at(c, row_of(c, i), &o);
@@ -399,7 +400,8 @@ static int find_reasons(struct gw_cmp *c)
             x->own_kernels = kernels[s];
             x->other_kernels = others;
         } else if (did[s][d] > others) {
-            add_reason(x, &(struct gw_ranks_reason){.did = d, .own = did[s][d], .others = others, .top = c->list[s]->names[top[d]]});
+            add_reason(x, &(struct gw_ranks_reason){
+                              .did = d, .own = did[s][d], .others = others, .top = c->list[s]->names[top[d]]});
         }
     }
     if (x->reasons && (double)(x->reason[0].own - x->reason[0].others) < REASON_MIN * c->late_ns[s])
@@ -423,7 +425,8 @@ static int by_time(const void *a, const void *b)
     int64_t tx = x->transfer + x->wait, ty = y->transfer + y->wait;
     if (tx != ty)
         return tx > ty ? -1 : 1;
-    return x->kind != y->kind ? (x->kind > y->kind) - (x->kind < y->kind) : (x->bytes > y->bytes) - (x->bytes < y->bytes);
+    return x->kind != y->kind ? (x->kind > y->kind) - (x->kind < y->kind)
+                              : (x->bytes > y->bytes) - (x->bytes < y->bytes);
 }
 
 static int keep_classes(struct gw_cmp *c)

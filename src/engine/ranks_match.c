@@ -128,10 +128,10 @@ static int pair_by_step(struct gw_matching *g, const struct gw_side *a, const st
     return GW_OK;
 }
 
-/* How far the ends of paired collectives differ once a constant is taken out, ns: three in four differ by no more. Also the
- * constant, and the mean of the shorter durations. INT64_MAX without pairs. */
-static int64_t spread_of(struct gw_matching *g, const struct gw_side *a, const struct gw_side *b, const struct gw_pair *p,
-                         size_t n, int64_t *offset, int64_t *transfer)
+/* How far the ends of paired collectives differ once a constant is taken out, ns: three in four differ by no more. Also
+ * the constant, and the mean of the shorter durations. INT64_MAX without pairs. */
+static int64_t spread_of(struct gw_matching *g, const struct gw_side *a, const struct gw_side *b,
+                         const struct gw_pair *p, size_t n, int64_t *offset, int64_t *transfer)
 {
     int64_t *v = g->scratch, sum = 0;
     size_t every = (n + SAMPLE - 1) / SAMPLE, k = 0;

@@ -9,11 +9,11 @@
 #include "engine/ranks.h"
 
 struct gw_matches {
-    size_t n;              /* ranks */
-    struct gw_array rows;  /* n x uint32_t each */
-    struct gw_array cls;   /* uint32_t: class of each row */
+    size_t n;                /* ranks */
+    struct gw_array rows;    /* n x uint32_t each */
+    struct gw_array cls;     /* uint32_t: class of each row */
     struct gw_array classes; /* struct gw_ranks_class: kind, bytes, ranks */
-    int64_t spread;        /* largest typical difference of ends that was accepted */
+    int64_t spread;          /* largest typical difference of ends that was accepted */
     int numbered;
 };
 

@@ -26,8 +26,7 @@ static void *list(struct gw_copy *c, const void *data, size_t n, size_t size)
 }
 
 /* A copied list, or an empty one when memory is gone: loops over it are then empty. */
-#define LIST(c, field, count)                                  \
-    list((c), (field), (c)->oom ? ((count) = 0) : (count), sizeof *(field))
+#define LIST(c, field, count) list((c), (field), (c)->oom ? ((count) = 0) : (count), sizeof *(field))
 
 static void devices(struct gw_copy *c, struct gw_report *r)
 {

@@ -10,8 +10,8 @@ struct gw_all { /* a report over ranks being made */
     struct gw_rank_diag g;
     const struct gw_report *const *rep;
     struct gw_report *r;
-    size_t main;    /* the rank that the report speaks of; one that has a report */
-    int answer[3];  /* straggler, comm-exposed, comm-slow-link */
+    size_t main;   /* the rank that the report speaks of; one that has a report */
+    int answer[3]; /* straggler, comm-exposed, comm-slow-link */
 };
 
 static const char *file_name(const char *path)
@@ -30,12 +30,15 @@ const char *gw_ranks_misfit(const struct gw_ranks *x, const struct gw_rank_summa
     case GW_RANKS_WORLD:
         return a->world_size == b->world_size
                    ? gw_arena_printf(arena, _("%s and %s say that their job has one rank"), na, nb)
-                   : gw_arena_printf(arena, _("%s is of a job of %" PRId64 " ranks, %s of a job of %" PRId64), na, a->world_size, nb, b->world_size);
+                   : gw_arena_printf(arena, _("%s is of a job of %" PRId64 " ranks, %s of a job of %" PRId64), na,
+                                     a->world_size, nb, b->world_size);
     case GW_RANKS_DUPLICATE: return gw_arena_printf(arena, _("%s and %s are both rank %" PRId64), na, nb, a->rank);
     case GW_RANKS_UNKNOWN: return gw_arena_printf(arena, _("%s names no rank and runs no collectives"), na);
     case GW_RANKS_OTHER: return gw_arena_printf(arena, _("%s and %s run different kernels"), na, nb);
     case GW_RANKS_NO_COMM: return gw_arena_printf(arena, _("%s runs no collectives on the GPU"), na);
-    case GW_RANKS_NO_MATCH: return _("their collectives do not end together: other runs of the job, or ranks that do not talk to each other");
+    case GW_RANKS_NO_MATCH:
+        return _(
+            "their collectives do not end together: other runs of the job, or ranks that do not talk to each other");
     }
     return "";
 }
@@ -52,8 +55,8 @@ static const struct gw_finding *find(const struct gw_report *r, const char *id)
 
 static double level(const struct gw_gain *g, int i) { return i == 0 ? g->low : i == 1 ? g->likely : g->high; }
 
-/* What finding `id` is worth to the job when all ranks that have it are mended: a rank keeps the pace by what it does not
- * wait, and the slowest one sets it. */
+/* What finding `id` is worth to the job when all ranks that have it are mended: a rank keeps the pace by what it does
+ * not wait, and the slowest one sets it. */
 static double worth(const struct gw_all *a, const char *id, int lv)
 {
     double now = 0, then = 0, wall = (double)a->g.d.wall;
@@ -106,11 +109,13 @@ static void take(struct gw_all *a, const char *id, size_t best, size_t count)
     push_all(&d->against, f->against, f->against_count);
     push_all(&d->where, f->where, f->where_count);
     push_all(&d->fix, f->fix, f->fix_count);
-    gw_diag_seen(&g->d, d, (double)count, "count", "reports", _("%zu of %zu ranks show it; these figures are of %s"), count, g->n, gw_rank_who(g, best));
+    gw_diag_seen(&g->d, d, (double)count, "count", "reports", _("%zu of %zu ranks show it; these figures are of %s"),
+                 count, g->n, gw_rank_who(g, best));
     if (d->f.gain.likely < 1 + 0.8 * (f->gain.likely - 1))
-        gw_diag_against(&g->d, d, f->gain.likely, "1", "reports",
-                        _("for %s alone it would be %.2f times; the job gains less, since ranks that wait for others gain nothing"),
-                        gw_rank_who(g, best), f->gain.likely);
+        gw_diag_against(
+            &g->d, d, f->gain.likely, "1", "reports",
+            _("for %s alone it would be %.2f times; the job gains less, since ranks that wait for others gain nothing"),
+            gw_rank_who(g, best), f->gain.likely);
 }
 
 static void take_all(struct gw_all *a)
@@ -236,12 +241,17 @@ static void notes(struct gw_all *a)
     for (size_t r = 0; r < a->g.n; r++)
         dropped += a->g.list[r]->dropped;
     if (x->unmatched)
-        out[n++] = gw_arena_printf(a->g.d.arena, _("%" PRId64 " of %" PRId64 " collectives could not be matched over the ranks, or have nothing recorded before them; waiting is told from transfer in the others only"),
-                                   x->unmatched, x->unmatched + x->matched);
+        out[n++] = gw_arena_printf(
+            a->g.d.arena,
+            _("%" PRId64 " of %" PRId64 " collectives could not be matched over the ranks, or have nothing recorded "
+                                        "before them; waiting is told from transfer in the others only"),
+            x->unmatched, x->unmatched + x->matched);
     if (dropped)
-        out[n++] = gw_arena_printf(a->g.d.arena, _("%zu collectives beyond the first %d of a rank were not compared"), dropped, GW_RANK_COLLS_MAX);
+        out[n++] = gw_arena_printf(a->g.d.arena, _("%zu collectives beyond the first %d of a rank were not compared"),
+                                   dropped, GW_RANK_COLLS_MAX);
     if (!x->numbered)
-        out[n++] = _("collectives were matched by their order and their ends, since the recordings do not number their steps");
+        out[n++] =
+            _("collectives were matched by their order and their ends, since the recordings do not number their steps");
     int64_t world = a->g.list[0]->world_size;
     if (world > (int64_t)a->g.n)
         out[n++] = gw_arena_printf(a->g.d.arena, _("%zu of the job's %" PRId64 " ranks were read"), a->g.n, world);
@@ -268,18 +278,34 @@ static void tables(struct gw_all *a)
         const struct gw_rank_summary *s = a->g.list[i];
         const struct gw_partition *w = &s->window;
         const struct gw_ranks_row *q = x->row + i;
-        row[i] = (struct gw_report_rank){.rank = s->rank, .device = s->device, .path = s->path, .name = s->gpu, .steps = s->steps,
-                                         .median_step_ns = s->median_step_ns, .wall = w->wall, .compute = w->compute,
-                                         .comm_exposed = w->comm_exposed, .copy_exposed = w->copy_exposed, .idle = w->idle,
-                                         .wait = q->wait + q->cold, .wait_exposed = q->wait_exposed + q->cold, .transfer = q->transfer, .last = q->last,
-                                         .late = q->late, .cause = top_cause(s)};
+        row[i] = (struct gw_report_rank){.rank = s->rank,
+                                         .device = s->device,
+                                         .path = s->path,
+                                         .name = s->gpu,
+                                         .steps = s->steps,
+                                         .median_step_ns = s->median_step_ns,
+                                         .wall = w->wall,
+                                         .compute = w->compute,
+                                         .comm_exposed = w->comm_exposed,
+                                         .copy_exposed = w->copy_exposed,
+                                         .idle = w->idle,
+                                         .wait = q->wait + q->cold,
+                                         .wait_exposed = q->wait_exposed + q->cold,
+                                         .transfer = q->transfer,
+                                         .last = q->last,
+                                         .late = q->late,
+                                         .cause = top_cause(s)};
     }
     for (size_t i = 0; c && i < x->ncls; i++) {
         const struct gw_ranks_class *k = x->cls + i;
         double steps = x->steps ? (double)x->steps : 1;
-        c[i] = (struct gw_report_collective){.kind = gw_coll_name(k->kind), .bytes = k->bytes, .ranks = k->ranks,
-                                             .count = (double)k->count / steps, .transfer_ns = (double)k->transfer / steps,
-                                             .wait_ns = (double)k->wait / steps, .bus_bandwidth = k->bus_bandwidth};
+        c[i] = (struct gw_report_collective){.kind = gw_coll_name(k->kind),
+                                             .bytes = k->bytes,
+                                             .ranks = k->ranks,
+                                             .count = (double)k->count / steps,
+                                             .transfer_ns = (double)k->transfer / steps,
+                                             .wait_ns = (double)k->wait / steps,
+                                             .bus_bandwidth = k->bus_bandwidth};
     }
     a->r->per_rank = row;
     a->r->rank_count = row ? a->g.n : 0;
@@ -317,8 +343,11 @@ static void judge(struct gw_all *a)
     if (!f || f->gain.likely < GW_LIM_WORTH) {
         r->verdict.finding = "none";
         r->verdict.layer = "outside";
-        r->verdict.sentence = gw_arena_printf(d->arena, _("This job is fine over its %zu ranks: its GPUs are busy %.0f %% of the time, and nothing that these recordings can show is worth 3 %% or more to all of it."),
-                                              a->g.n, 100 * d->busy);
+        r->verdict.sentence =
+            gw_arena_printf(d->arena,
+                            _("This job is fine over its %zu ranks: its GPUs are busy %.0f %% of the time, and nothing "
+                              "that these recordings can show is worth 3 %% or more to all of it."),
+                            a->g.n, 100 * d->busy);
         return;
     }
     gw_diag_blame(d, r, f, a->g.head[number_of(f->id)]);

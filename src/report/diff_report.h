@@ -13,8 +13,8 @@
 struct gw_gate_result {
     const char *text; /* as the user wrote it */
     struct gw_gate gate;
-    double value;     /* NAN: it cannot be told */
-    int crossed;      /* 1, 0, -1: cannot be told */
+    double value; /* NAN: it cannot be told */
+    int crossed;  /* 1, 0, -1: cannot be told */
 };
 
 struct gw_diff_view {

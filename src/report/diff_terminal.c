@@ -82,14 +82,19 @@ static void answer(struct view *w)
     if (d->why_not) {
         gw_text_printf(t, _("Step times cannot be compared: %s."), _(d->why_not));
     } else if (d->change == GW_DIFF_UNKNOWN) {
-        gw_text_printf(t, _("It cannot be told whether the step changed: a step takes %s in A and %s in B, but with so few steps nothing is known about the noise."),
+        gw_text_printf(t,
+                       _("It cannot be told whether the step changed: a step takes %s in A and %s in B, but with so "
+                         "few steps nothing is known about the noise."),
                        time_of(d->a.median).s, time_of(d->b.median).s);
     } else if (d->change == GW_DIFF_SAME) {
-        gw_text_printf(t, _("No real change of the typical step: it takes %s in A and %s in B (%+.1f\xc2\xa0%%); two recordings like these differ by up to %.0f\xc2\xa0%% without any cause."),
-                       time_of(d->a.median).s, time_of(d->b.median).s, 100 * (d->ratio - 1), 100 * (d->high / d->ratio - 1));
+        gw_text_printf(t,
+                       _("No real change of the typical step: it takes %s in A and %s in B (%+.1f\xc2\xa0%%); two "
+                         "recordings like these differ by up to %.0f\xc2\xa0%% without any cause."),
+                       time_of(d->a.median).s, time_of(d->b.median).s, 100 * (d->ratio - 1),
+                       100 * (d->high / d->ratio - 1));
     } else if (d->change == GW_DIFF_FASTER) {
-        gw_text_printf(t, _("B is %s as fast as A: a step takes %s instead of %s"), factor(1 / d->ratio, f), time_of(d->b.median).s,
-                       time_of(d->a.median).s);
+        gw_text_printf(t, _("B is %s as fast as A: a step takes %s instead of %s"), factor(1 / d->ratio, f),
+                       time_of(d->b.median).s, time_of(d->a.median).s);
         noise(w);
         gw_text_words(t, ".");
     } else {
@@ -99,7 +104,8 @@ static void answer(struct view *w)
         gw_text_words(t, ".");
     }
     if (d->slow_changed)
-        gw_text_printf(t, _(" Slow steps changed: all counted, a step takes %s in A and %s in B."), time_of(d->a.mean).s, time_of(d->b.mean).s);
+        gw_text_printf(t, _(" Slow steps changed: all counted, a step takes %s in A and %s in B."),
+                       time_of(d->a.mean).s, time_of(d->b.mean).s);
     gw_text_style(t, GW_STYLE_PLAIN);
     gw_text_line(t);
 }
@@ -230,12 +236,16 @@ static void work(struct view *w)
     }
     if (shown && left && !w->o->all) {
         gw_text_tab(&w->t, 2);
-        gw_text_printf(&w->t, _("and %s more that changed by more than noise; --all shows them"), gw_fmt_count((int64_t)left).s);
+        gw_text_printf(&w->t, _("and %s more that changed by more than noise; --all shows them"),
+                       gw_fmt_count((int64_t)left).s);
         gw_text_line(&w->t);
     }
 }
 
-static double share_of(int64_t part, const struct gw_diff_side *s) { return (double)part / (double)s->dev->steady.wall; }
+static double share_of(int64_t part, const struct gw_diff_side *s)
+{
+    return (double)part / (double)s->dev->steady.wall;
+}
 
 /* Without steps there is no time a step, but a picture of the whole. */
 static void shares(struct view *w)
@@ -246,7 +256,8 @@ static void shares(struct view *w)
         return;
     const struct gw_partition *p = &d->a.dev->steady, *q = &d->b.dev->steady;
     const char *const names[] = {"compute", "comm", "copies", "idle"};
-    const int64_t a[] = {p->compute, p->comm_exposed, p->copy_exposed, p->idle}, b[] = {q->compute, q->comm_exposed, q->copy_exposed, q->idle};
+    const int64_t a[] = {p->compute, p->comm_exposed, p->copy_exposed, p->idle},
+                  b[] = {q->compute, q->comm_exposed, q->copy_exposed, q->idle};
     heading(w, _("Where the recorded time goes"));
     gw_text_style(t, GW_STYLE_DIM);
     cell(t, "A", NAME_COLS + NUMBER_COLS);
@@ -273,7 +284,8 @@ static void promise(struct view *w)
     if (!f)
         return;
     item(w);
-    gw_text_printf(t, _("A's verdict promised %s from removing %s"), gw_fmt_factor_range(f->gain.low, f->gain.high).s, f->id);
+    gw_text_printf(t, _("A's verdict promised %s from removing %s"), gw_fmt_factor_range(f->gain.low, f->gain.high).s,
+                   f->id);
     if (d->promise.outcome == GW_DIFF_NOT_DONE) {
         gw_text_words(t, _(": B shows it just as much, so that was not done, or did not help"));
         return;
@@ -283,7 +295,8 @@ static void promise(struct view *w)
                      : d->promise.outcome == GW_DIFF_LESS ? _(", which is less")
                                                           : _(", which is more"));
     if (d->promise.outcome == GW_DIFF_MORE && d->a.rep->profiler_slowdown > 1.1)
-        gw_text_words(t, _("; the promise is for runs without the profiler, which slows the host here and makes the difference larger"));
+        gw_text_words(t, _("; the promise is for runs without the profiler, which slows the host here and makes the "
+                           "difference larger"));
     if (d->promise.still >= 1.1)
         gw_text_printf(t, _("; B still shows it, worth %s more"), factor(d->promise.still, a));
 }
@@ -295,18 +308,22 @@ static void scaling(struct view *w)
     if (!d->scaling.few)
         return;
     double each = d->scaling.work, ratio = (double)d->scaling.few / (double)d->scaling.many;
-    int weak = each > 0.8 && each < 1.25, strong = each > 0.7 * ratio && each < 1.4 * ratio;
+    int weak = each > 0.8 && each<1.25, strong = each> 0.7 * ratio && each < 1.4 * ratio;
     item(w);
-    gw_text_printf(t, _("scaling from %s to %s GPUs: efficiency %s"), gw_fmt_count(d->scaling.few).s, gw_fmt_count(d->scaling.many).s,
-                   gw_fmt_percent_short(d->scaling.efficiency).s);
+    gw_text_printf(t, _("scaling from %s to %s GPUs: efficiency %s"), gw_fmt_count(d->scaling.few).s,
+                   gw_fmt_count(d->scaling.many).s, gw_fmt_percent_short(d->scaling.efficiency).s);
     if (weak)
         gw_text_words(t, _(" (each GPU computes as much as before: the batch grew with the GPUs)"));
     else if (strong)
         gw_text_words(t, _(" (each GPU computes less, as one batch is split)"));
     else
-        gw_text_printf(t, _(" (the share of a step in which a GPU computes, against before; it computes %.2f times as much a step)"), each);
+        gw_text_printf(
+            t,
+            _(" (the share of a step in which a GPU computes, against before; it computes %.2f times as much a step)"),
+            each);
     if (d->scaling.efficiency < 0.9 && *d->scaling.grew)
-        gw_text_printf(t, _("; multi-gpu-scaling: most of the loss is %s, %s more a step"), d->scaling.grew, time_of(d->scaling.grew_ns).s);
+        gw_text_printf(t, _("; multi-gpu-scaling: most of the loss is %s, %s more a step"), d->scaling.grew,
+                       time_of(d->scaling.grew_ns).s);
 }
 
 static void slow_steps(struct view *w)
@@ -315,9 +332,11 @@ static void slow_steps(struct view *w)
     if (d->a.slow == 0 && d->b.slow == 0)
         return;
     item(w);
-    gw_text_printf(&w->t, _("slow steps (over twice the median): %s of %s in A, %s of %s in B; whether so many always come is not known"),
-                   gw_fmt_count(d->a.slow).s, gw_fmt_count((int64_t)d->a.steps).s, gw_fmt_count(d->b.slow).s,
-                   gw_fmt_count((int64_t)d->b.steps).s);
+    gw_text_printf(
+        &w->t,
+        _("slow steps (over twice the median): %s of %s in A, %s of %s in B; whether so many always come is not known"),
+        gw_fmt_count(d->a.slow).s, gw_fmt_count((int64_t)d->a.steps).s, gw_fmt_count(d->b.slow).s,
+        gw_fmt_count((int64_t)d->b.steps).s);
 }
 
 static void remarks(struct view *w)
@@ -340,7 +359,8 @@ static void remarks(struct view *w)
     }
     if (host && d->change == GW_DIFF_SAME) {
         item(w);
-        gw_text_words(&w->t, _("the host sets the pace here, and that differs from run to run by some 10 % on shared machines: record the same job twice and give the difference as --noise"));
+        gw_text_words(&w->t, _("the host sets the pace here, and that differs from run to run by some 10 % on shared "
+                               "machines: record the same job twice and give the difference as --noise"));
     }
     for (int i = 0; i < 2; i++) {
         if ((i ? &d->b : &d->a)->rep->trust.complete)
@@ -368,7 +388,10 @@ static void gates(struct view *w)
             snprintf(value, sizeof value, "%s", g->gate.relative ? change_of(g->value).s : time_of(g->value).s);
         item(w);
         gw_text_style(t, g->crossed ? GW_STYLE_WARN : GW_STYLE_PLAIN);
-        gw_text_printf(t, "%s: %s, %s", g->text, value, g->crossed > 0 ? _("crossed") : g->crossed < 0 ? _("counts as crossed") : _("not crossed"));
+        gw_text_printf(t, "%s: %s, %s", g->text, value,
+                       g->crossed > 0   ? _("crossed")
+                       : g->crossed < 0 ? _("counts as crossed")
+                                        : _("not crossed"));
         gw_text_style(t, GW_STYLE_PLAIN);
     }
     gw_text_line(t);

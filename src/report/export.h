@@ -1,6 +1,7 @@
 /*
- * export.h - what the analysis knows, for other programs: the timeline for Perfetto or chrome://tracing, idle time piece
- * by piece and findings for spreadsheets. docs/export.md is the contract. Written as it goes; nothing is kept in memory.
+ * export.h - what the analysis knows, for other programs: the timeline for Perfetto or chrome://tracing, idle time
+ * piece by piece and findings for spreadsheets. docs/export.md is the contract. Written as it goes; nothing is kept in
+ * memory.
  *
  * All times count from the same zero, gw_export_zero(): the first event of the recording.
  *
@@ -18,7 +19,7 @@ struct gw_export_options {
 };
 
 int64_t gw_export_zero(const struct gw_analysis *an);
-const char *gw_export_name(const struct gw_analysis *an, uint32_t event);  /* of an event; NULL for GW_NONE */
+const char *gw_export_name(const struct gw_analysis *an, uint32_t event); /* of an event; NULL for GW_NONE */
 /* The outermost range around an event that says more than a step's number; NULL none. */
 const char *gw_export_range(const struct gw_analysis *an, uint32_t event);
 

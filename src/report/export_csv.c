@@ -102,8 +102,9 @@ static void lists(struct gw_csv *c, const struct gw_finding *f)
 int gw_export_findings(const struct gw_report *rep, FILE *out)
 {
     struct gw_csv c = gw_csv_begin(out);
-    gw_csv_header(&c, "rank,finding,layer,confidence,gain_low,gain_likely,gain_high,lost_ns,share_of_wall,share_of_idle,"
-                      "step_now_ns,step_then_low_ns,step_then_high_ns,phrase,evidence,against,where,fix");
+    gw_csv_header(&c,
+                  "rank,finding,layer,confidence,gain_low,gain_likely,gain_high,lost_ns,share_of_wall,share_of_idle,"
+                  "step_now_ns,step_then_low_ns,step_then_high_ns,phrase,evidence,against,where,fix");
     for (size_t i = 0; i < rep->finding_count; i++) {
         const struct gw_finding *f = rep->findings + i;
         gw_csv_int(&c, f->rank);

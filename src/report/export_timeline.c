@@ -68,7 +68,10 @@ static void order_meta(struct out *w, const char *what, int64_t pid, int64_t tid
     gw_json_end(&w->j);
 }
 
-const char *gw_export_name(const struct gw_analysis *an, uint32_t event) { return event == GW_NONE ? NULL : gw_ev_name(an, event); }
+const char *gw_export_name(const struct gw_analysis *an, uint32_t event)
+{
+    return event == GW_NONE ? NULL : gw_ev_name(an, event);
+}
 
 const char *gw_export_range(const struct gw_analysis *an, uint32_t event)
 {
@@ -120,9 +123,12 @@ static void host_does(struct out *w, const struct gw_dev *d, int64_t pid)
 {
     for (size_t i = 0; i < d->nruns; i++) {
         const struct gw_run *r = d->runs + i;
-        span(w, r->label == GW_HOST_QUEUE_FULL ? "queue-full" : gw_cause_id(r->label), "host", pid, TID_HOST_DOES, r->start, r->end);
+        span(w, r->label == GW_HOST_QUEUE_FULL ? "queue-full" : gw_cause_id(r->label), "host", pid, TID_HOST_DOES,
+             r->start, r->end);
         gw_json_object(&w->j, "args");
-        gw_json_string(&w->j, "doing", r->label == GW_HOST_QUEUE_FULL ? _("held in a launch: the GPU's queue is full") : _(gw_cause_text(r->label)));
+        gw_json_string(&w->j, "doing",
+                       r->label == GW_HOST_QUEUE_FULL ? _("held in a launch: the GPU's queue is full")
+                                                      : _(gw_cause_text(r->label)));
         gw_json_string(&w->j, "in", gw_export_name(w->an, r->leaf));
         gw_json_end(&w->j);
         gw_json_end(&w->j);
@@ -133,7 +139,8 @@ static void operations(struct out *w, const struct gw_dev *d)
 {
     for (size_t i = 0; i < d->nops; i++) {
         const struct gw_event *e = gw_ev(w->an, d->ops[i]);
-        span(w, gw_ev_name(w->an, d->ops[i]), gw_kind_name(e->kind), w->lane_pid[e->lane], w->lane_tid[e->lane], e->start, e->end);
+        span(w, gw_ev_name(w->an, d->ops[i]), gw_kind_name(e->kind), w->lane_pid[e->lane], w->lane_tid[e->lane],
+             e->start, e->end);
         gw_json_object(&w->j, "args");
         if (e->kind == GW_KIND_KERNEL)
             gw_json_string(&w->j, "class", gw_kclass_name(w->an->names[e->name].kclass));
@@ -257,9 +264,11 @@ static void host_lane(struct out *w, uint32_t l)
             meta(w, "process_name", w->lane_pid[l], 0, name);
             order_meta(w, "process_sort_index", w->lane_pid[l], 0, w->lane_pid[l]);
             snprintf(name, sizeof name, _("thread %" PRId64), lane->tid);
-            meta(w, "thread_name", w->lane_pid[l], w->lane_tid[l], lane->name ? gw_trace_text(w->an->t, lane->name) : name);
+            meta(w, "thread_name", w->lane_pid[l], w->lane_tid[l],
+                 lane->name ? gw_trace_text(w->an->t, lane->name) : name);
         }
-        span(w, gw_ev_name(w->an, lane->order[i]), gw_kind_name(e->kind), w->lane_pid[l], w->lane_tid[l], e->start, e->end);
+        span(w, gw_ev_name(w->an, lane->order[i]), gw_kind_name(e->kind), w->lane_pid[l], w->lane_tid[l], e->start,
+             e->end);
         gw_json_end(&w->j);
         if (e->kind != GW_KIND_API || e->link == GW_NONE)
             continue;

@@ -158,8 +158,10 @@ static void source(struct gw_rd *rd, const json_t *root, struct gw_report *r)
     struct gw_report_source *out = make(rd, n, sizeof *out);
     for (size_t i = 0; out && i < n; i++) {
         const json_t *f = json_array_get(files, i);
-        out[i] = (struct gw_report_source){.path = word(rd, f, "path"), .format = word(rd, f, "format"),
-                                           .bytes = whole(rd, f, "bytes"), .events = whole(rd, f, "events")};
+        out[i] = (struct gw_report_source){.path = word(rd, f, "path"),
+                                           .format = word(rd, f, "format"),
+                                           .bytes = whole(rd, f, "bytes"),
+                                           .events = whole(rd, f, "events")};
     }
     r->sources = out;
     r->source_count = n;
@@ -199,7 +201,8 @@ static const struct gw_cause_total *causes(struct gw_rd *rd, const json_t *d, co
     struct gw_cause_total *out = make(rd, n, sizeof *out);
     for (size_t i = 0; out && i < n; i++) {
         const json_t *c = json_array_get(v, i);
-        out[i] = (struct gw_cause_total){.cause = cause_of(word(rd, c, "cause")), .ns = amount(rd, c, "ns"),
+        out[i] = (struct gw_cause_total){.cause = cause_of(word(rd, c, "cause")),
+                                         .ns = amount(rd, c, "ns"),
                                          .gaps = (uint64_t)amount(rd, c, "gaps")};
     }
     *count = out ? n : 0;
@@ -215,8 +218,11 @@ static void devices(struct gw_rd *rd, const json_t *root, struct gw_report *r)
         const json_t *d = json_array_get(v, i);
         if (json_is_true(json_object_get(d, "main")))
             r->main_device = i;
-        out[i] = (struct gw_report_device){.id = whole(rd, d, "id"), .name = word(rd, d, "name"), .rank = whole(rd, d, "rank"),
-                                           .whole = partition(rd, d, "whole"), .steady = partition(rd, d, "steady")};
+        out[i] = (struct gw_report_device){.id = whole(rd, d, "id"),
+                                           .name = word(rd, d, "name"),
+                                           .rank = whole(rd, d, "rank"),
+                                           .whole = partition(rd, d, "whole"),
+                                           .steady = partition(rd, d, "steady")};
         out[i].idle_by_cause = causes(rd, d, "idle_by_cause", &out[i].cause_count);
         out[i].whole_by_cause = causes(rd, d, "whole_idle_by_cause", &out[i].whole_cause_count);
     }
@@ -255,7 +261,9 @@ static const struct gw_evidence *evidence(struct gw_rd *rd, const json_t *f, con
     struct gw_evidence *out = make(rd, n, sizeof *out);
     for (size_t i = 0; out && i < n; i++) {
         const json_t *e = json_array_get(v, i);
-        out[i] = (struct gw_evidence){.text = word(rd, e, "text"), .value = real(rd, e, "value"), .unit = word(rd, e, "unit"),
+        out[i] = (struct gw_evidence){.text = word(rd, e, "text"),
+                                      .value = real(rd, e, "value"),
+                                      .unit = word(rd, e, "unit"),
                                       .source = word(rd, e, "source")};
     }
     *count = out ? n : 0;
@@ -270,8 +278,11 @@ static const struct gw_where *places(struct gw_rd *rd, const json_t *f, size_t *
     for (size_t i = 0; out && i < n; i++) {
         const json_t *w = json_array_get(v, i);
         int64_t line = whole(rd, w, "line");
-        out[i] = (struct gw_where){.file = word(rd, w, "file"), .line = line > 0 ? line : 0, .text = word(rd, w, "text"),
-                                   .share = real(rd, w, "share"), .count = whole(rd, w, "count")};
+        out[i] = (struct gw_where){.file = word(rd, w, "file"),
+                                   .line = line > 0 ? line : 0,
+                                   .text = word(rd, w, "text"),
+                                   .share = real(rd, w, "share"),
+                                   .count = whole(rd, w, "count")};
     }
     *count = out ? n : 0;
     return out;
@@ -329,20 +340,24 @@ static void findings(struct gw_rd *rd, const json_t *root, struct gw_report *r)
     v = list(rd, root, "not_evaluated", &n);
     struct gw_not_evaluated *missing = make(rd, n, sizeof *missing);
     for (size_t i = 0; missing && i < n; i++)
-        missing[i] = (struct gw_not_evaluated){.id = word(rd, json_array_get(v, i), "id"), .needs = word(rd, json_array_get(v, i), "needs")};
+        missing[i] = (struct gw_not_evaluated){.id = word(rd, json_array_get(v, i), "id"),
+                                               .needs = word(rd, json_array_get(v, i), "needs")};
     r->not_evaluated = missing;
     r->not_evaluated_count = missing ? n : 0;
 }
 
-static const struct gw_report_kernel *kernels(struct gw_rd *rd, const json_t *root, const char *key, const char *name, size_t *count)
+static const struct gw_report_kernel *kernels(struct gw_rd *rd, const json_t *root, const char *key, const char *name,
+                                              size_t *count)
 {
     size_t n;
     const json_t *v = list(rd, root, key, &n);
     struct gw_report_kernel *out = make(rd, n, sizeof *out);
     for (size_t i = 0; out && i < n; i++) {
         const json_t *k = json_array_get(v, i);
-        out[i] = (struct gw_report_kernel){.name = word(rd, k, name), .kclass = word(rd, k, "class"),
-                                           .count = a_step(rd, k, "count_per_step"), .ns = a_step(rd, k, "ns_per_step")};
+        out[i] = (struct gw_report_kernel){.name = word(rd, k, name),
+                                           .kclass = word(rd, k, "class"),
+                                           .count = a_step(rd, k, "count_per_step"),
+                                           .ns = a_step(rd, k, "ns_per_step")};
         if (isnan(out[i].count) || isnan(out[i].ns))
             bad(rd, key, _("a list of counts and times"));
     }
@@ -401,8 +416,10 @@ static void trust(struct gw_rd *rd, const json_t *root, struct gw_report *r)
     struct gw_report_loss *out = make(rd, n, sizeof *out);
     for (size_t i = 0; out && i < n; i++) {
         const json_t *l = json_array_get(v, i);
-        out[i] = (struct gw_report_loss){.id = word(rd, l, "id"), .count = (uint64_t)amount(rd, l, "count"),
-                                         .first_byte = whole(rd, l, "first_byte"), .text = word(rd, l, "text")};
+        out[i] = (struct gw_report_loss){.id = word(rd, l, "id"),
+                                         .count = (uint64_t)amount(rd, l, "count"),
+                                         .first_byte = whole(rd, l, "first_byte"),
+                                         .text = word(rd, l, "text")};
     }
     r->trust.complete = json_is_true(json_object_get(t, "complete"));
     r->trust.losses = out;

@@ -37,7 +37,8 @@ static void rank_row(struct gw_terminal *m, const struct gw_report_rank *k)
     cell(t, id, 4);
     cell(t, percent(share_of(k->compute, k->wall), &f), 14);
     cell(t, percent(share_of(k->wait_exposed, k->wall), &f), 23);
-    cell(t, percent(share_of(k->wait_exposed >= 0 ? k->comm_exposed - k->wait_exposed : k->comm_exposed, k->wall), &f), 34);
+    cell(t, percent(share_of(k->wait_exposed >= 0 ? k->comm_exposed - k->wait_exposed : k->comm_exposed, k->wall), &f),
+         34);
     cell(t, percent(share_of(k->copy_exposed, k->wall), &f), 43);
     cell(t, percent(share_of(k->idle, k->wall), &f), 52);
     cell(t, gw_fmt_count(k->last).s, 59);
@@ -68,7 +69,8 @@ static void collective_row(struct gw_terminal *m, const struct gw_report_collect
     struct gw_text *t = &m->t;
     char count[32], name[96];
     snprintf(count, sizeof count, c->count < 9.95 ? "%.3g\xc3\x97" : "%.0f\xc3\x97", c->count);
-    snprintf(name, sizeof name, "%.40s%s%s", c->kind ? c->kind : "", c->bytes >= 0 ? " of " : "", c->bytes >= 0 ? gw_fmt_bytes(c->bytes).s : "");
+    snprintf(name, sizeof name, "%.40s%s%s", c->kind ? c->kind : "", c->bytes >= 0 ? " of " : "",
+             c->bytes >= 0 ? gw_fmt_bytes(c->bytes).s : "");
     t->indent = 2;
     gw_text_tab(t, 2);
     gw_text_words(t, name);

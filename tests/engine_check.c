@@ -9,12 +9,14 @@ static int partition(const struct gw_partition *p, const char *which, char *why,
 {
     int64_t sum = p->compute + p->comm_exposed + p->copy_exposed + p->idle;
     if (sum == p->wall && p->wall == p->end - p->start && p->wall >= 0 && p->compute >= 0 && p->comm_exposed >= 0 &&
-        p->copy_exposed >= 0 && p->idle >= 0 && p->comm_hidden >= 0 && p->copy_hidden >= 0 && p->comm_hidden <= p->compute &&
-        p->copy_hidden <= p->compute + p->comm_exposed)
+        p->copy_exposed >= 0 && p->idle >= 0 && p->comm_hidden >= 0 && p->copy_hidden >= 0 &&
+        p->comm_hidden <= p->compute && p->copy_hidden <= p->compute + p->comm_exposed)
         return 0;
-    snprintf(why, cap, "%s: compute %" PRId64 " + comm %" PRId64 " + copy %" PRId64 " + idle %" PRId64 " = %" PRId64
-             " against a wall of %" PRId64 " (hidden: comm %" PRId64 ", copy %" PRId64 ")", which, p->compute, p->comm_exposed,
-             p->copy_exposed, p->idle, sum, p->wall, p->comm_hidden, p->copy_hidden);
+    snprintf(why, cap,
+             "%s: compute %" PRId64 " + comm %" PRId64 " + copy %" PRId64 " + idle %" PRId64 " = %" PRId64
+             " against a wall of %" PRId64 " (hidden: comm %" PRId64 ", copy %" PRId64 ")",
+             which, p->compute, p->comm_exposed, p->copy_exposed, p->idle, sum, p->wall, p->comm_hidden,
+             p->copy_hidden);
     return -1;
 }
 
@@ -23,8 +25,10 @@ static int causes(const struct gw_cause_total *c, size_t n, int64_t idle, const 
     int64_t sum = 0, last = INT64_MAX;
     unsigned seen = 0;
     for (size_t i = 0; i < n; i++) {
-        if (c[i].ns <= 0 || c[i].ns > last || !c[i].gaps || c[i].cause >= GW_CAUSE_COUNT || (seen & (1u << c[i].cause))) {
-            snprintf(why, cap, "%s: row %zu of the causes (%s, %" PRId64 " ns, %" PRIu64 " gaps) is empty, twice or out of order",
+        if (c[i].ns <= 0 || c[i].ns > last || !c[i].gaps || c[i].cause >= GW_CAUSE_COUNT ||
+            (seen & (1u << c[i].cause))) {
+            snprintf(why, cap,
+                     "%s: row %zu of the causes (%s, %" PRId64 " ns, %" PRIu64 " gaps) is empty, twice or out of order",
                      which, i, gw_cause_id(c[i].cause), c[i].ns, c[i].gaps);
             return -1;
         }
@@ -49,13 +53,15 @@ static int gaps(const struct gw_dev *d, char *why, size_t cap)
         for (uint32_t k = 0; k < g->pieces; k++) {
             const struct gw_piece *p = d->pieces + g->first_piece + k;
             if (p->ns <= 0 || p->gap != i || p->cause >= GW_CAUSE_COUNT) {
-                snprintf(why, cap, "piece %u of gap %zu: %" PRId64 " ns of gap %u, cause %u", k, i, p->ns, p->gap, p->cause);
+                snprintf(why, cap, "piece %u of gap %zu: %" PRId64 " ns of gap %u, cause %u", k, i, p->ns, p->gap,
+                         p->cause);
                 return -1;
             }
             sum += p->ns;
         }
         if (g->start < last || g->end <= g->start || sum != g->end - g->start || g->first_piece != piece) {
-            snprintf(why, cap, "gap %zu [%" PRId64 ", %" PRId64 "): pieces add up to %" PRId64, i, g->start, g->end, sum);
+            snprintf(why, cap, "gap %zu [%" PRId64 ", %" PRId64 "): pieces add up to %" PRId64, i, g->start, g->end,
+                     sum);
             return -1;
         }
         piece += g->pieces;
@@ -81,7 +87,8 @@ static int in01(double v) { return isnan(v) || (v >= 0 && v <= 1); }
 static int finding(const struct gw_finding *f, size_t i, char *why, size_t cap)
 {
     int unknown = isnan(f->gain.low) && isnan(f->gain.likely) && isnan(f->gain.high);
-    int ordered = f->gain.low >= 1 && f->gain.low <= f->gain.likely && f->gain.likely <= f->gain.high && isfinite(f->gain.high);
+    int ordered =
+        f->gain.low >= 1 && f->gain.low <= f->gain.likely && f->gain.likely <= f->gain.high && isfinite(f->gain.high);
     if (!unknown && !ordered) {
         snprintf(why, cap, "%s: gain %g, %g, %g", f->id, f->gain.low, f->gain.likely, f->gain.high);
         return -1;
@@ -91,8 +98,8 @@ static int finding(const struct gw_finding *f, size_t i, char *why, size_t cap)
         return -1;
     }
     if (!gw_finding_info_find(f->id) || f->rank != (int)i + 1 || !f->evidence_count || !f->fix_count) {
-        snprintf(why, cap, "%s: rank %d in row %zu, %zu pieces of evidence, %zu fixes", f->id, f->rank, i, f->evidence_count,
-                 f->fix_count);
+        snprintf(why, cap, "%s: rank %d in row %zu, %zu pieces of evidence, %zu fixes", f->id, f->rank, i,
+                 f->evidence_count, f->fix_count);
         return -1;
     }
     for (size_t k = 0; k < f->where_count; k++)
@@ -101,7 +108,8 @@ static int finding(const struct gw_finding *f, size_t i, char *why, size_t cap)
             return -1;
         }
     if (f->now_step_ns >= 0 && (f->then_low_ns > f->then_high_ns || f->then_high_ns > f->now_step_ns)) {
-        snprintf(why, cap, "%s: step %" PRId64 " -> %" PRId64 "..%" PRId64, f->id, f->now_step_ns, f->then_low_ns, f->then_high_ns);
+        snprintf(why, cap, "%s: step %" PRId64 " -> %" PRId64 "..%" PRId64, f->id, f->now_step_ns, f->then_low_ns,
+                 f->then_high_ns);
         return -1;
     }
     return 0;
@@ -109,7 +117,8 @@ static int finding(const struct gw_finding *f, size_t i, char *why, size_t cap)
 
 static int report(const struct gw_analysis *an, const struct gw_report *r, char *why, size_t cap)
 {
-    if (r->device_count != an->ndev || !r->verdict.finding || !r->verdict.layer || !r->verdict.sentence || !r->verdict.sentence[0]) {
+    if (r->device_count != an->ndev || !r->verdict.finding || !r->verdict.layer || !r->verdict.sentence ||
+        !r->verdict.sentence[0]) {
         snprintf(why, cap, "no verdict, or %zu devices of %zu", r->device_count, an->ndev);
         return -1;
     }

@@ -238,8 +238,9 @@ static int cause_in(struct check *c, const char *a, int whole, size_t dev)
     if (dev >= c->r->device_count)
         return says(c, "no device");
     const struct gw_report_device *d = c->r->devices + dev;
-    return time_in(c, a, whole ? cause_of(d->whole_by_cause, d->whole_cause_count, id)
-                               : cause_of(d->idle_by_cause, d->cause_count, id));
+    return time_in(c, a,
+                   whole ? cause_of(d->whole_by_cause, d->whole_cause_count, id)
+                         : cause_of(d->idle_by_cause, d->cause_count, id));
 }
 
 static int on_cause(struct check *c, const char *a) { return cause_in(c, a, 0, c->r->main_device); }
@@ -252,9 +253,9 @@ static int part(struct check *c, const char *a, const struct gw_partition *p)
     const struct {
         const char *key;
         int64_t v;
-    } rows[] = {{"wall", p->wall},         {"compute", p->compute},         {"comm", p->comm_exposed},
-                {"copy", p->copy_exposed}, {"idle", p->idle},               {"comm-hidden", p->comm_hidden},
-                {"copy-hidden", p->copy_hidden}, {"ops", (int64_t)p->ops}};
+    } rows[] = {
+        {"wall", p->wall}, {"compute", p->compute},         {"comm", p->comm_exposed},       {"copy", p->copy_exposed},
+        {"idle", p->idle}, {"comm-hidden", p->comm_hidden}, {"copy-hidden", p->copy_hidden}, {"ops", (int64_t)p->ops}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         if (!strcmp(rows[i].key, key))
             return time_in(c, a, rows[i].v);
@@ -302,7 +303,10 @@ static int on_found_by(struct check *c, const char *a) { return says(c, c->r->st
 static int on_marker(struct check *c, const char *a) { return has(c, c->r->steps.marker, a); }
 static int on_warmup(struct check *c, const char *a) { return number_in(c, a, (double)c->an->steps.warmup); }
 static int on_replay_error(struct check *c, const char *a) { return number_in(c, a, c->r->replay_error); }
-static int on_complete(struct check *c, const char *a) { return says(c, c->r->trust.complete ? "yes" : "no"), !strcmp(c->got, a); }
+static int on_complete(struct check *c, const char *a)
+{
+    return says(c, c->r->trust.complete ? "yes" : "no"), !strcmp(c->got, a);
+}
 
 static int on_phase(struct check *c, const char *a)
 {
@@ -346,15 +350,42 @@ static const struct {
     const char *word;
     int (*fn)(struct check *, const char *);
 } words[] = {
-    {"verdict", on_verdict},       {"layer", on_layer},         {"sentence", on_sentence},   {"finding", on_finding},
-    {"no", on_no},                 {"silent", on_silent},       {"not-evaluated", on_missing}, {"needs", on_needs},
-    {"gain", on_gain},             {"gain-low", on_gain_low},   {"gain-high", on_gain_high}, {"rank", on_rank},
-    {"lost", on_lost},             {"confidence", on_confidence}, {"where", on_where},       {"evidence", on_evidence},
-    {"against", on_against},       {"fix", on_fix},             {"cause", on_cause},         {"whole-cause", on_whole_cause},
-    {"device", on_device},         {"whole", on_whole},         {"steady", on_steady},       {"main", on_main},
-    {"steps", on_steps},           {"steady-steps", on_steady_steps}, {"step-median", on_median}, {"step-p95", on_p95},
-    {"found-by", on_found_by},     {"marker", on_marker},       {"warmup", on_warmup},       {"phase", on_phase},
-    {"loss", on_loss},             {"no-loss", on_no_loss},     {"note", on_note},           {"complete", on_complete},
+    {"verdict", on_verdict},
+    {"layer", on_layer},
+    {"sentence", on_sentence},
+    {"finding", on_finding},
+    {"no", on_no},
+    {"silent", on_silent},
+    {"not-evaluated", on_missing},
+    {"needs", on_needs},
+    {"gain", on_gain},
+    {"gain-low", on_gain_low},
+    {"gain-high", on_gain_high},
+    {"rank", on_rank},
+    {"lost", on_lost},
+    {"confidence", on_confidence},
+    {"where", on_where},
+    {"evidence", on_evidence},
+    {"against", on_against},
+    {"fix", on_fix},
+    {"cause", on_cause},
+    {"whole-cause", on_whole_cause},
+    {"device", on_device},
+    {"whole", on_whole},
+    {"steady", on_steady},
+    {"main", on_main},
+    {"steps", on_steps},
+    {"steady-steps", on_steady_steps},
+    {"step-median", on_median},
+    {"step-p95", on_p95},
+    {"found-by", on_found_by},
+    {"marker", on_marker},
+    {"warmup", on_warmup},
+    {"phase", on_phase},
+    {"loss", on_loss},
+    {"no-loss", on_no_loss},
+    {"note", on_note},
+    {"complete", on_complete},
     {"replay-error", on_replay_error},
 };
 
@@ -382,9 +413,9 @@ static const struct {
 static void note_cover(const char *word, const char *id)
 {
     int bit = !strcmp(word, "finding") || !strcmp(word, "verdict") ? FIRES
-              : !strcmp(word, "silent")                              ? SILENT
-              : !strcmp(word, "not-evaluated")                       ? MISSING
-                                                                     : 0;
+              : !strcmp(word, "silent")                            ? SILENT
+              : !strcmp(word, "not-evaluated")                     ? MISSING
+                                                                   : 0;
     for (size_t i = 0; i < sizeof catalogue / sizeof *catalogue; i++)
         if (!strcmp(catalogue[i].id, id))
             covered[i] |= bit;
@@ -409,8 +440,9 @@ static int check_cover(void)
 
 static void print_causes(const char *what, const struct gw_partition *p, const struct gw_cause_total *t, size_t n)
 {
-    printf("    %s: wall %" PRId64 " compute %" PRId64 " comm %" PRId64 " copy %" PRId64 " idle %" PRId64 " hidden %" PRId64 "/%" PRId64
-           "\n", what, p->wall, p->compute, p->comm_exposed, p->copy_exposed, p->idle, p->comm_hidden, p->copy_hidden);
+    printf("    %s: wall %" PRId64 " compute %" PRId64 " comm %" PRId64 " copy %" PRId64 " idle %" PRId64
+           " hidden %" PRId64 "/%" PRId64 "\n",
+           what, p->wall, p->compute, p->comm_exposed, p->copy_exposed, p->idle, p->comm_hidden, p->copy_hidden);
     for (size_t i = 0; i < n; i++)
         printf("      %12" PRId64 " ns in %4" PRIu64 " gaps  %s\n", t[i].ns, t[i].gaps, gw_cause_id(t[i].cause));
 }
@@ -419,8 +451,8 @@ static void print_report(const struct check *c)
 {
     const struct gw_report *r = c->r;
     printf("    verdict %s: %s\n", r->verdict.finding, r->verdict.sentence);
-    printf("    steps %" PRId64 " (%" PRId64 " steady) by %s, median %" PRId64 " ns, replay error %.3f\n", r->steps.count,
-           r->steps.steady_count, r->steps.found_by, r->steps.median_ns, r->replay_error);
+    printf("    steps %" PRId64 " (%" PRId64 " steady) by %s, median %" PRId64 " ns, replay error %.3f\n",
+           r->steps.count, r->steps.steady_count, r->steps.found_by, r->steps.median_ns, r->replay_error);
     for (size_t i = 0; i < r->device_count; i++) {
         printf("    device %" PRId64 "\n", r->devices[i].id);
         print_causes("whole", &r->devices[i].whole, r->devices[i].whole_by_cause, r->devices[i].whole_cause_count);
@@ -428,14 +460,15 @@ static void print_report(const struct check *c)
     }
     for (size_t i = 0; i < r->finding_count; i++) {
         const struct gw_finding *f = r->findings + i;
-        printf("    finding %s: lost %" PRId64 " ns (%.3f of wall), gain %.3f %.3f %.3f, %s\n", f->id, f->lost_ns, f->share_of_wall,
-               f->gain.low, f->gain.likely, f->gain.high, gw_confidence_id(f->confidence));
+        printf("    finding %s: lost %" PRId64 " ns (%.3f of wall), gain %.3f %.3f %.3f, %s\n", f->id, f->lost_ns,
+               f->share_of_wall, f->gain.low, f->gain.likely, f->gain.high, gw_confidence_id(f->confidence));
         for (size_t k = 0; k < f->evidence_count; k++)
             printf("      because %s\n", f->evidence[k].text);
         for (size_t k = 0; k < f->against_count; k++)
             printf("      against %s\n", f->against[k].text);
         for (size_t k = 0; k < f->where_count; k++)
-            printf("      at %s:%" PRId64 " %s (%.3f)\n", f->where[k].file, f->where[k].line, f->where[k].text, f->where[k].share);
+            printf("      at %s:%" PRId64 " %s (%.3f)\n", f->where[k].file, f->where[k].line, f->where[k].text,
+                   f->where[k].share);
     }
     printf("    not evaluated:");
     for (size_t i = 0; i < r->not_evaluated_count; i++)

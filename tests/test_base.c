@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
 #include <cmocka.h>
 
 #include "base/gw_arena.h"
@@ -179,7 +180,8 @@ struct hashed {
 static int by_hash(const void *a, const void *b)
 {
     const struct hashed *x = a, *y = b;
-    return x->hash != y->hash ? (x->hash > y->hash) - (x->hash < y->hash) : (x->number > y->number) - (x->number < y->number);
+    return x->hash != y->hash ? (x->hash > y->hash) - (x->hash < y->hash)
+                              : (x->number > y->number) - (x->number < y->number);
 }
 
 /* 200000 strings through many rehashes; among so many, some share the 32 bits of hash that the table compares. */

@@ -1,9 +1,11 @@
-/* What names mean: real names of runtime calls, kernels and ranges, traps among them. A new framework is a new row here. */
+/* What names mean: real names of runtime calls, kernels and ranges, traps among them. A new framework is a new row
+ * here. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+
 #include <cmocka.h>
 
 #include "engine/names.h"
@@ -14,7 +16,8 @@ static struct gw_name_info classify(unsigned kind, const char *name)
     struct gw_trace *t = gw_trace_create(0);
     struct gw_arena *a = gw_arena_create(0);
     uint32_t lane = kind == GW_KIND_KERNEL ? gw_trace_lane_gpu(t, 0, 7) : gw_trace_lane_host(t, 1, 1);
-    gw_trace_add(t, &(struct gw_event){.kind = (uint16_t)kind, .end = 1, .name = gw_trace_name(t, name, strlen(name)), .lane = lane});
+    gw_trace_add(t, &(struct gw_event){
+                        .kind = (uint16_t)kind, .end = 1, .name = gw_trace_name(t, name, strlen(name)), .lane = lane});
     assert_int_equal(gw_trace_finish(t), GW_OK);
     struct gw_name_info *info = gw_names_classify(t, a);
     assert_non_null(info);
@@ -148,23 +151,27 @@ static const struct {
     {"ampere_sgemm_128x64_nn", GW_K_GEMM_FP32, 0},
     {"volta_sgemm_128x32_tn", GW_K_GEMM_FP32, 0},
     {"cutlass_80_simt_sgemm_128x64_8x5_nn_align1", GW_K_GEMM_FP32, 0},
-    {"sm80_xmma_gemm_f32f32_f32f32_f32_tn_n_tilesize64x64x8_stage3_warpsize1x4x1_ffma_aligna4_alignc4_execute_kernel__5x_cublas",
+    {"sm80_xmma_gemm_f32f32_f32f32_f32_tn_n_tilesize64x64x8_stage3_warpsize1x4x1_ffma_aligna4_alignc4_execute_kernel__"
+     "5x_cublas",
      GW_K_GEMM_FP32, 0},
     {"cutlass_80_tensorop_s1688gemm_128x128_32x3_nn_align4", GW_K_GEMM, 1}, /* trap: holds "s1688gemm", runs TF32 */
     {"ampere_fp16_s16816gemm_fp16_128x128_ldg8_f2f_stages_32x5_tn", GW_K_GEMM, 1},
     {"ampere_bf16_s16816gemm_bf16_64x64_sliced1x2_ldg8_f2f_stages_64x6_nn", GW_K_GEMM, 1},
     {"volta_fp16_s884gemm_fp16_128x256_ldg8_f2f_tn", GW_K_GEMM, 1},
     {"turing_h1688gemm_128x128_ldg8_stages_32x1_nn", GW_K_GEMM, 1},
-    {"sm90_xmma_gemm_bf16bf16_bf16f32_f32_tn_n_tilesize128x128x64_warpgroupsize1x1x1_execute_segment_k_off_kernel__5x_cublas",
+    {"sm90_xmma_gemm_bf16bf16_bf16f32_f32_tn_n_tilesize128x128x64_warpgroupsize1x1x1_execute_segment_k_off_kernel__5x_"
+     "cublas",
      GW_K_GEMM, 1},
     {"nvjet_hsh_128x256_64x4_1x2_h_bz_coopA_TNT", GW_K_GEMM, 1},
     {"Cijk_Ailk_Bljk_HHS_BH_MT128x128x32_MI32x32x8x1_SN_1LDSB0", GW_K_GEMM, 1}, /* MI: matrix instructions */
     {"Cijk_Ailk_Bljk_SB_MT64x64x8_SE_K1", GW_K_GEMM, 0},
-    {"void cutlass::Kernel2<cutlass_80_wmma_tensorop_bf16_s161616gemm_bf16_32x32_64x2_tn_align8>(Params)", GW_K_GEMM, 1},
+    {"void cutlass::Kernel2<cutlass_80_wmma_tensorop_bf16_s161616gemm_bf16_32x32_64x2_tn_align8>(Params)", GW_K_GEMM,
+     1},
     {"void gemv2T_kernel_val<int, int, float, float, float, float, 128, 16, 4, 4, false, false>(float)", GW_K_GEMM, 0},
     {"void splitKreduce_kernel<32, 16, int, float, float, float, float, true, true, false>(float*)", GW_K_REDUCE, 0},
     {"void cublasLt::splitKreduce_kernel<32, 16, int, __half>(float*)", GW_K_REDUCE, 0},
-    {"sm80_xmma_fprop_implicit_gemm_tf32f32_tf32f32_f32_nhwckrsc_nchw_tilesize128x128x16_stage4_tensor16x8x8", GW_K_CONV, 1},
+    {"sm80_xmma_fprop_implicit_gemm_tf32f32_tf32f32_f32_nhwckrsc_nchw_tilesize128x128x16_stage4_tensor16x8x8",
+     GW_K_CONV, 1},
     {"sm80_xmma_wgrad_implicit_gemm_indexed_f32f32_f32f32_f32_nhwckrsc_nhwc_ffma_tilesize64x64", GW_K_CONV_FP32, 0},
     {"ampere_scudnn_128x64_relu_interior_nn_v1", GW_K_CONV_FP32, 0},
     {"void implicit_convolve_sgemm<float, float, 1024, 5, 5, 3, 3, 3, 1, false, false, true>(int)", GW_K_CONV_FP32, 0},
@@ -172,26 +179,39 @@ static const struct {
     {"void cudnn::cnn::dgrad_engine<float, 128, 6, 7, 3, 3, 5, true>(int)", GW_K_CONV_FP32, 0},
     {"void wgrad_alg0_engine<float, 128, 5, 5, 3, 3, 3, false, 512>(int)", GW_K_CONV_FP32, 0},
     {"miopenSp3AsmConv_v21_1_2_gfx9_fp32_stride1", GW_K_CONV, 0},
-    {"cask_cudnn::computeOffsetsKernel(cask_cudnn::ComputeOffsetsParams)", GW_K_OTHER, 0}, /* trap: a helper of convolutions */
-    {"void cudnn::engines_precompiled::nchwToNhwcKernel<float, float, float, false, true, (cudnnKernelDataType_t)2>(int)", GW_K_COPY, 0},
-    {"void pytorch_flash::flash_fwd_kernel<Flash_fwd_kernel_traits<64, 128, 128, 4>>(Flash_fwd_params)", GW_K_ATTENTION, 0},
+    {"cask_cudnn::computeOffsetsKernel(cask_cudnn::ComputeOffsetsParams)", GW_K_OTHER,
+     0}, /* trap: a helper of convolutions */
+    {"void cudnn::engines_precompiled::nchwToNhwcKernel<float, float, float, false, true, "
+     "(cudnnKernelDataType_t)2>(int)",
+     GW_K_COPY, 0},
+    {"void pytorch_flash::flash_fwd_kernel<Flash_fwd_kernel_traits<64, 128, 128, 4>>(Flash_fwd_params)", GW_K_ATTENTION,
+     0},
     {"fmha_cutlassF_bf16_aligned_64x64_rf_sm80(PyTorchMemEffAttention::AttentionKernel)", GW_K_ATTENTION, 1},
     {"cudnn_generated_fort_native_sdpa_sm90_flash_fprop_wgmma_f16_knob_7_64x128x128", GW_K_ATTENTION, 1},
-    {"void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float>, at::detail::Array<char*, 3>>(int)",
+    {"void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float>, at::detail::Array<char*, "
+     "3>>(int)",
      GW_K_ELEMENTWISE, 0},
-    {"void at::native::unrolled_elementwise_kernel<at::native::direct_copy_kernel_cuda(at::TensorIteratorBase&)::{lambda()#3}>(int)",
+    {"void "
+     "at::native::unrolled_elementwise_kernel<at::native::direct_copy_kernel_cuda(at::TensorIteratorBase&)::{lambda()#"
+     "3}>(int)",
      GW_K_COPY, 0},
-    {"void at::native::elementwise_kernel<128, 2, at::native::gpu_kernel_impl<at::native::BinaryFunctor>>(int)", GW_K_ELEMENTWISE, 0},
-    {"void at::native::reduce_kernel<512, 1, at::native::ReduceOp<float, at::native::MeanOps<float, float>>>(at::native::ReduceOp)",
+    {"void at::native::elementwise_kernel<128, 2, at::native::gpu_kernel_impl<at::native::BinaryFunctor>>(int)",
+     GW_K_ELEMENTWISE, 0},
+    {"void at::native::reduce_kernel<512, 1, at::native::ReduceOp<float, at::native::MeanOps<float, "
+     "float>>>(at::native::ReduceOp)",
      GW_K_REDUCE, 0},
     {"void at::native::(anonymous namespace)::cunn_SoftMaxForward<8, float, float, float>(float*)", GW_K_NORM, 0},
     {"void at::native::(anonymous namespace)::vectorized_layer_norm_kernel<float, float>(int)", GW_K_NORM, 0},
     {"void cudnn::bn_fw_tr_1C11_kernel_NCHW<float, float, int, 512, true, 1, true>(int)", GW_K_NORM, 0},
     {"void at::native::batch_norm_transform_input_kernel<float, float, float, true, int>(int)", GW_K_NORM, 0},
-    {"void at::native::(anonymous namespace)::multi_tensor_apply_kernel<at::native::(anonymous namespace)::TensorListMetadata<4>, "
-     "at::native::(anonymous namespace)::FusedAdamMathFunctor<float, 4>>(int)", GW_K_OPTIMIZER, 0},
-    {"void multi_tensor_apply_kernel<TensorListMetadata<2>, ScaleFunctor<float, float>, float>(long)", GW_K_OPTIMIZER, 0},
-    {"void at::native::(anonymous namespace)::CatArrayBatchedCopy<float, unsigned int, 4, 64, 64>(float*)", GW_K_COPY, 0},
+    {"void at::native::(anonymous namespace)::multi_tensor_apply_kernel<at::native::(anonymous "
+     "namespace)::TensorListMetadata<4>, "
+     "at::native::(anonymous namespace)::FusedAdamMathFunctor<float, 4>>(int)",
+     GW_K_OPTIMIZER, 0},
+    {"void multi_tensor_apply_kernel<TensorListMetadata<2>, ScaleFunctor<float, float>, float>(long)", GW_K_OPTIMIZER,
+     0},
+    {"void at::native::(anonymous namespace)::CatArrayBatchedCopy<float, unsigned int, 4, 64, 64>(float*)", GW_K_COPY,
+     0},
     {"void at::native::(anonymous namespace)::embedding_backward_feature_kernel<float>(long*)", GW_K_EMBEDDING, 0},
     {"void at::native::indexSelectLargeIndex<float, long, unsigned int, 2, 2, -2, true>(int)", GW_K_EMBEDDING, 0},
     {"void at::native::_scatter_gather_elementwise_kernel<128, 8>(int)", GW_K_EMBEDDING, 0},
@@ -211,8 +231,8 @@ static void test_kernels(void **state)
     for (size_t i = 0; i < sizeof kernels / sizeof *kernels; i++) {
         struct gw_name_info got = classify(GW_KIND_KERNEL, kernels[i].name);
         if (got.kclass != kernels[i].kclass || got.tensor != kernels[i].tensor) {
-            print_error("%s is %s (tensor %d), should be %s (tensor %d)\n", kernels[i].name, gw_kclass_name(got.kclass), got.tensor,
-                        gw_kclass_name(kernels[i].kclass), kernels[i].tensor);
+            print_error("%s is %s (tensor %d), should be %s (tensor %d)\n", kernels[i].name, gw_kclass_name(got.kclass),
+                        got.tensor, gw_kclass_name(kernels[i].kclass), kernels[i].tensor);
             bad++;
         }
     }
@@ -226,7 +246,8 @@ static const struct {
 } ranges[] = {
     {GW_KIND_ANNOT, "ProfilerStep#12", GW_CTX_STEP, GW_CTX_OP},
     {GW_KIND_OP, "ProfilerStep*", 0, GW_CTX_STEP},
-    {GW_KIND_OP, "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__", GW_CTX_LOADER, GW_CTX_LOADING | GW_CTX_OP},
+    {GW_KIND_OP, "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__", GW_CTX_LOADER,
+     GW_CTX_LOADING | GW_CTX_OP},
     {GW_KIND_OP, "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", GW_CTX_LOADING, GW_CTX_LOADER},
     {GW_KIND_PYFUNC, "torch/utils/data/dataloader.py(701): __next__", GW_CTX_LOADER, GW_CTX_LOADING},
     {GW_KIND_PYFUNC, "torch/utils/data/_utils/fetch.py(52): <listcomp>", GW_CTX_LOADING, GW_CTX_LOADER},
@@ -234,7 +255,8 @@ static const struct {
     {GW_KIND_ANNOT, "Optimizer.zero_grad#SGD.zero_grad", GW_CTX_OPTIMIZER, 0},
     {GW_KIND_PYFUNC, "torch/optim/adamw.py(164): step", 0, GW_CTX_CHECKPOINT | GW_CTX_EVAL},
     {GW_KIND_PYFUNC, "torch/serialization.py(943): save", GW_CTX_CHECKPOINT, 0},
-    {GW_KIND_PYFUNC, "torch/utils/checkpoint.py(480): checkpoint", 0, GW_CTX_CHECKPOINT | GW_CTX_SAVES}, /* trap: activations */
+    {GW_KIND_PYFUNC, "torch/utils/checkpoint.py(480): checkpoint", 0,
+     GW_CTX_CHECKPOINT | GW_CTX_SAVES}, /* trap: activations */
     {GW_KIND_OP, "CheckpointFunction", 0, GW_CTX_CHECKPOINT},
     {GW_KIND_OP, "CheckpointFunctionBackward", 0, GW_CTX_CHECKPOINT},
     {GW_KIND_ANNOT, "checkpoint", GW_CTX_SAVES, GW_CTX_CHECKPOINT}, /* what it is depends on what it does */
@@ -274,7 +296,8 @@ static void test_ranges(void **state)
     for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++) {
         uint32_t got = classify(ranges[i].kind, ranges[i].name).ctx;
         if ((got & ranges[i].has) != ranges[i].has || (got & ranges[i].has_not)) {
-            print_error("%s has contexts 0x%x, should have 0x%x and not 0x%x\n", ranges[i].name, got, ranges[i].has, ranges[i].has_not);
+            print_error("%s has contexts 0x%x, should have 0x%x and not 0x%x\n", ranges[i].name, got, ranges[i].has,
+                        ranges[i].has_not);
             bad++;
         }
     }

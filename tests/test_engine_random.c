@@ -1,7 +1,8 @@
 /*
- * Random timelines through the whole engine: sums are exact, gains and shares in range, whatever the trace. Half of them
- * are noise, half are training loops with random troubles, so that steps are found and diagnoses fire. A failure prints
- * its seed; run the program with that number to repeat it, or with two numbers, first and last, for more than usual.
+ * Random timelines through the whole engine: sums are exact, gains and shares in range, whatever the trace. Half of
+ * them are noise, half are training loops with random troubles, so that steps are found and diagnoses fire. A failure
+ * prints its seed; run the program with that number to repeat it, or with two numbers, first and last, for more than
+ * usual.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -12,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
 #include <cmocka.h>
 
 #include "engine/timeline.h"
@@ -51,21 +53,38 @@ static void add(struct maker *m, struct gw_event e)
 
 static void host(struct maker *m, unsigned kind, int64_t start, int64_t length, const char *s)
 {
-    add(m, (struct gw_event){.kind = (uint16_t)kind, .start = start, .end = start + length, .lane = m->lane, .name = name(m, s)});
+    add(m, (struct gw_event){
+               .kind = (uint16_t)kind, .start = start, .end = start + length, .lane = m->lane, .name = name(m, s)});
 }
 
-static const char *const host_names[] = {
-    "aten::mm", "aten::item", "aten::_local_scalar_dense", "aten::nonzero", "aten::cudnn_convolution", "train_step", "ProfilerStep#3",
-    "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__", "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__",
-    "Optimizer.step#SGD.step", "torch/serialization.py(943): save", "train.py(57): step", "checkpoint", "validation", "env_step",
-    "gloo:all_reduce", "autograd::engine::evaluate_function: MmBackward0", "torch/_dynamo/convert_frame.py(1): f", "threading.py(1): wait"};
+static const char *const host_names[] = {"aten::mm",
+                                         "aten::item",
+                                         "aten::_local_scalar_dense",
+                                         "aten::nonzero",
+                                         "aten::cudnn_convolution",
+                                         "train_step",
+                                         "ProfilerStep#3",
+                                         "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__",
+                                         "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__",
+                                         "Optimizer.step#SGD.step",
+                                         "torch/serialization.py(943): save",
+                                         "train.py(57): step",
+                                         "checkpoint",
+                                         "validation",
+                                         "env_step",
+                                         "gloo:all_reduce",
+                                         "autograd::engine::evaluate_function: MmBackward0",
+                                         "torch/_dynamo/convert_frame.py(1): f",
+                                         "threading.py(1): wait"};
 static const char *const api_names[] = {
-    "cudaLaunchKernel", "cudaLaunchKernel", "cudaLaunchKernel", "cudaMemcpyAsync", "cudaMemcpy", "cudaMemsetAsync", "cudaGraphLaunch",
-    "cudaStreamSynchronize", "cudaDeviceSynchronize", "cudaEventSynchronize", "cudaMalloc", "cudaFree", "cudaHostAlloc",
-    "cuModuleLoadData", "cudaStreamBeginCapture", "cudaEventRecord", "cudaEventQuery", "cudaStreamIsCapturing"};
+    "cudaLaunchKernel", "cudaLaunchKernel", "cudaLaunchKernel",      "cudaMemcpyAsync",       "cudaMemcpy",
+    "cudaMemsetAsync",  "cudaGraphLaunch",  "cudaStreamSynchronize", "cudaDeviceSynchronize", "cudaEventSynchronize",
+    "cudaMalloc",       "cudaFree",         "cudaHostAlloc",         "cuModuleLoadData",      "cudaStreamBeginCapture",
+    "cudaEventRecord",  "cudaEventQuery",   "cudaStreamIsCapturing"};
 static const char *const kernel_names[] = {
-    "ampere_sgemm_128x64_nn", "nvjet_hsh_128x256", "vectorized_elementwise_kernel", "reduce_kernel", "multi_tensor_apply_kernel",
-    "ncclDevKernel_AllReduce_Sum_f32_RING_LL", "embedding_bag_kernel", "implicit_convolve_sgemm", "k"};
+    "ampere_sgemm_128x64_nn", "nvjet_hsh_128x256",         "vectorized_elementwise_kernel",
+    "reduce_kernel",          "multi_tensor_apply_kernel", "ncclDevKernel_AllReduce_Sum_f32_RING_LL",
+    "embedding_bag_kernel",   "implicit_convolve_sgemm",   "k"};
 #define PICK(list) list[rnd(sizeof list / sizeof *list)]
 
 static int64_t length(void)
@@ -81,12 +100,18 @@ static const int64_t shifts[] = {0, -3000000000, 1700000000000000000};
 
 static void gpu_noise(struct maker *m, int64_t at, uint64_t corr, int linked)
 {
-    static const unsigned kinds[] = {GW_KIND_KERNEL, GW_KIND_KERNEL, GW_KIND_KERNEL, GW_KIND_KERNEL, GW_KIND_COPY, GW_KIND_SET,
-                                     GW_KIND_GRAPH, GW_KIND_GPU_SYNC};
+    static const unsigned kinds[] = {GW_KIND_KERNEL, GW_KIND_KERNEL, GW_KIND_KERNEL, GW_KIND_KERNEL,
+                                     GW_KIND_COPY,   GW_KIND_SET,    GW_KIND_GRAPH,  GW_KIND_GPU_SYNC};
     int64_t start = at + (rnd(9) ? length() : -length()); /* clocks may disagree */
     unsigned kind = PICK(kinds);
-    struct gw_event e = {.kind = (uint16_t)kind, .start = start, .end = start + length(), .corr = corr, .arg0 = rnd(3) ? rnd(2000) : rnd(400000000),
-                         .arg1 = rnd(1000), .lane = gw_trace_lane_gpu(m->t, rnd(2), rnd(3)), .name = name(m, PICK(kernel_names))};
+    struct gw_event e = {.kind = (uint16_t)kind,
+                         .start = start,
+                         .end = start + length(),
+                         .corr = corr,
+                         .arg0 = rnd(3) ? rnd(2000) : rnd(400000000),
+                         .arg1 = rnd(1000),
+                         .lane = gw_trace_lane_gpu(m->t, rnd(2), rnd(3)),
+                         .name = name(m, PICK(kernel_names))};
     e.flags = (uint16_t)((linked ? GW_EV_HAS_CORR : 0) | (rnd(4) ? GW_EV_HAS_ARG0 : 0) | (rnd(4) ? GW_EV_HAS_ARG1 : 0));
     e.sub = kind == GW_KIND_COPY ? gw_copy_sub((enum gw_mem)rnd(7), (enum gw_mem)rnd(7)) : rnd(1025);
     add(m, e);
@@ -96,7 +121,8 @@ static void make_host(struct maker *m, int64_t span);
 
 static void make_noise(struct maker *m)
 {
-    static const unsigned kinds[] = {GW_KIND_OP, GW_KIND_OP, GW_KIND_ANNOT, GW_KIND_PYFUNC, GW_KIND_OSRT, GW_KIND_STEP, GW_KIND_OVERHEAD};
+    static const unsigned kinds[] = {GW_KIND_OP,   GW_KIND_OP,   GW_KIND_ANNOT,   GW_KIND_PYFUNC,
+                                     GW_KIND_OSRT, GW_KIND_STEP, GW_KIND_OVERHEAD};
     size_t n = rnd(90);
     int64_t span = 1 + length();
     for (size_t i = 0; i < n; i++) {
@@ -112,8 +138,13 @@ static void make_noise(struct maker *m)
         int linked = rnd(5) != 0;
         uint64_t corr = rnd(6) ? m->corr++ : rnd(5); /* some ids are used twice */
         if (rnd(4))
-            add(m, (struct gw_event){.kind = GW_KIND_API, .start = at, .end = at + length(), .corr = corr, .lane = m->lane,
-                                     .name = name(m, PICK(api_names)), .flags = linked ? GW_EV_HAS_CORR : 0});
+            add(m, (struct gw_event){.kind = GW_KIND_API,
+                                     .start = at,
+                                     .end = at + length(),
+                                     .corr = corr,
+                                     .lane = m->lane,
+                                     .name = name(m, PICK(api_names)),
+                                     .flags = linked ? GW_EV_HAS_CORR : 0});
         if (rnd(3))
             gpu_noise(m, at, corr, linked);
     }
@@ -132,11 +163,23 @@ struct loop {
 static void launch(struct maker *m, struct loop *l, unsigned stream, int64_t ns, const char *kernel, unsigned blocks)
 {
     uint64_t corr = ++m->corr;
-    add(m, (struct gw_event){.kind = GW_KIND_API, .start = l->now, .end = l->now + 4 * US, .corr = corr, .lane = m->lane,
-                             .name = name(m, "cudaLaunchKernel"), .flags = GW_EV_HAS_CORR});
+    add(m, (struct gw_event){.kind = GW_KIND_API,
+                             .start = l->now,
+                             .end = l->now + 4 * US,
+                             .corr = corr,
+                             .lane = m->lane,
+                             .name = name(m, "cudaLaunchKernel"),
+                             .flags = GW_EV_HAS_CORR});
     int64_t start = l->now + 8 * US > m->gpu[stream] ? l->now + 8 * US : m->gpu[stream] + (int64_t)rnd(2000);
-    add(m, (struct gw_event){.kind = GW_KIND_KERNEL, .start = start, .end = start + ns, .corr = corr, .arg0 = blocks, .sub = 128,
-                             .lane = gw_trace_lane_gpu(m->t, 0, stream), .name = name(m, kernel), .flags = GW_EV_HAS_CORR | GW_EV_HAS_ARG0});
+    add(m, (struct gw_event){.kind = GW_KIND_KERNEL,
+                             .start = start,
+                             .end = start + ns,
+                             .corr = corr,
+                             .arg0 = blocks,
+                             .sub = 128,
+                             .lane = gw_trace_lane_gpu(m->t, 0, stream),
+                             .name = name(m, kernel),
+                             .flags = GW_EV_HAS_CORR | GW_EV_HAS_ARG0});
     m->gpu[stream] = start + ns;
     l->now += 5 * US + (int64_t)rnd(10000);
 }
@@ -154,11 +197,24 @@ static void sync(struct maker *m, struct loop *l, const char *call)
 static void copy(struct maker *m, struct loop *l, enum gw_mem from, enum gw_mem to, uint64_t bytes, int blocking)
 {
     uint64_t corr = ++m->corr;
-    int64_t start = l->now + 8 * US > m->gpu[0] ? l->now + 8 * US : m->gpu[0], end = start + (int64_t)(bytes / 10) + 2 * US;
-    add(m, (struct gw_event){.kind = GW_KIND_API, .start = l->now, .end = blocking ? end + US : l->now + 6 * US, .corr = corr,
-                             .lane = m->lane, .name = name(m, "cudaMemcpyAsync"), .flags = GW_EV_HAS_CORR});
-    add(m, (struct gw_event){.kind = GW_KIND_COPY, .start = start, .end = end, .corr = corr, .arg0 = bytes, .sub = gw_copy_sub(from, to),
-                             .lane = gw_trace_lane_gpu(m->t, 0, 0), .name = name(m, "Memcpy"), .flags = GW_EV_HAS_CORR | GW_EV_HAS_ARG0});
+    int64_t start = l->now + 8 * US > m->gpu[0] ? l->now + 8 * US : m->gpu[0],
+            end = start + (int64_t)(bytes / 10) + 2 * US;
+    add(m, (struct gw_event){.kind = GW_KIND_API,
+                             .start = l->now,
+                             .end = blocking ? end + US : l->now + 6 * US,
+                             .corr = corr,
+                             .lane = m->lane,
+                             .name = name(m, "cudaMemcpyAsync"),
+                             .flags = GW_EV_HAS_CORR});
+    add(m, (struct gw_event){.kind = GW_KIND_COPY,
+                             .start = start,
+                             .end = end,
+                             .corr = corr,
+                             .arg0 = bytes,
+                             .sub = gw_copy_sub(from, to),
+                             .lane = gw_trace_lane_gpu(m->t, 0, 0),
+                             .name = name(m, "Memcpy"),
+                             .flags = GW_EV_HAS_CORR | GW_EV_HAS_ARG0});
     m->gpu[0] = end;
     l->now = blocking ? end + US : l->now + 8 * US;
 }
@@ -186,7 +242,8 @@ static void step(struct maker *m, struct loop *l, unsigned i)
     if ((w & 1u << 4) && rnd(4) == 0)
         waits(m, l, GW_KIND_PYFUNC, PICK(host_names), 90000000);
     for (unsigned k = 0, n = 3 + rnd(8); k < n; k++)
-        launch(m, l, 0, l->busy + (int64_t)rnd((uint32_t)l->busy + 1), kernel_names[k % 9], w & 1u << 5 ? 16 : 16 + rnd(4000));
+        launch(m, l, 0, l->busy + (int64_t)rnd((uint32_t)l->busy + 1), kernel_names[k % 9],
+               w & 1u << 5 ? 16 : 16 + rnd(4000));
     if (w & 1u << 6)
         launch(m, l, 2, (int64_t)rnd(2000000), "ncclDevKernel_AllReduce_Sum_f32_RING_LL", 24);
     if (w & 1u << 7) {
@@ -217,21 +274,43 @@ static void step(struct maker *m, struct loop *l, unsigned i)
 /* ---- what `gpuwhy run` sees beside the GPU ---- */
 
 static const char *const stacks[] = {
-    "", "train.py(12): tokenize\ntrain.py(80): main", "select.py(1): wait\ntorch/utils/data/dataloader.py(701): __next__",
-    "data.py(9): decode\ntorch/utils/data/_utils/fetch.py(52): fetch\ntorch/utils/data/_utils/worker.py(300): _worker_loop",
-    "multiprocessing/queues.py(10): get\ntorch/utils/data/_utils/worker.py(300): _worker_loop", "torch/serialization.py(943): save"};
-static const char *const counters[] = {
-    "nvml.utilization_percent", "nvml.sm_clock_mhz", "nvml.power_w", "nvml.temperature_c", "nvml.clock_reasons", "nvml.memory_used_bytes",
-    "nvml.process_bytes", "gpm.graphics_percent", "gpm.sm_percent", "gpm.tensor_percent", "gpm.fp32_percent", "gpm.dram_percent",
-    "host.cpu_idle_s", "cgroup.periods", "cgroup.throttled_periods", "host.memory_available_bytes", "cgroup.memory_bytes",
-    "process.rchar", "process.read_bytes", "psi.io_some_us"};
+    "",
+    "train.py(12): tokenize\ntrain.py(80): main",
+    "select.py(1): wait\ntorch/utils/data/dataloader.py(701): __next__",
+    "data.py(9): decode\ntorch/utils/data/_utils/fetch.py(52): fetch\ntorch/utils/data/_utils/worker.py(300): "
+    "_worker_loop",
+    "multiprocessing/queues.py(10): get\ntorch/utils/data/_utils/worker.py(300): _worker_loop",
+    "torch/serialization.py(943): save"};
+static const char *const counters[] = {"nvml.utilization_percent",
+                                       "nvml.sm_clock_mhz",
+                                       "nvml.power_w",
+                                       "nvml.temperature_c",
+                                       "nvml.clock_reasons",
+                                       "nvml.memory_used_bytes",
+                                       "nvml.process_bytes",
+                                       "gpm.graphics_percent",
+                                       "gpm.sm_percent",
+                                       "gpm.tensor_percent",
+                                       "gpm.fp32_percent",
+                                       "gpm.dram_percent",
+                                       "host.cpu_idle_s",
+                                       "cgroup.periods",
+                                       "cgroup.throttled_periods",
+                                       "host.memory_available_bytes",
+                                       "cgroup.memory_bytes",
+                                       "process.rchar",
+                                       "process.read_bytes",
+                                       "psi.io_some_us"};
 
-static double value(void) { return rnd(30) == 0 ? NAN : rnd(20) == 0 ? 1e30 : rnd(3) ? rnd(101) : (double)rnd(1u << 30) * 200; }
+static double value(void)
+{
+    return rnd(30) == 0 ? NAN : rnd(20) == 0 ? 1e30 : rnd(3) ? rnd(101) : (double)rnd(1u << 30) * 200;
+}
 
 static void samples(struct maker *m, int64_t pid, int64_t span)
 {
-    static const uint32_t states[] = {GW_TS_RUNNING, GW_TS_RUNNING, GW_TS_POLL, GW_TS_DISK, GW_TS_FILE, GW_TS_FUTEX, GW_TS_GIL, GW_TS_NAP,
-                                      GW_TS_UNKNOWN, GW_TS_STOPPED};
+    static const uint32_t states[] = {GW_TS_RUNNING, GW_TS_RUNNING, GW_TS_POLL, GW_TS_DISK,    GW_TS_FILE,
+                                      GW_TS_FUTEX,   GW_TS_GIL,     GW_TS_NAP,  GW_TS_UNKNOWN, GW_TS_STOPPED};
     uint32_t lane = gw_trace_lane_host(m->t, pid, pid), state = PICK(states);
     for (int64_t at = -(int64_t)rnd(40) * MS, n = 0; at < span && n < 60; n++) {
         int64_t ns = (int64_t)rnd(50) * MS, cpu = ns ? (int64_t)rnd((uint32_t)ns + 1) : 0;
@@ -241,8 +320,13 @@ static void samples(struct maker *m, int64_t pid, int64_t span)
             gw_trace_name(m->t, f, len);
             f += len + (f[len] == '\n');
         }
-        add(m, (struct gw_event){.kind = GW_KIND_SAMPLE, .start = at, .end = at + ns, .sub = rnd(4) ? state : PICK(states), .lane = lane,
-                                 .arg1 = name(m, stack), .corr = gw_sample_pack((uint64_t)cpu, (uint64_t)(ns - cpu)),
+        add(m, (struct gw_event){.kind = GW_KIND_SAMPLE,
+                                 .start = at,
+                                 .end = at + ns,
+                                 .sub = rnd(4) ? state : PICK(states),
+                                 .lane = lane,
+                                 .arg1 = name(m, stack),
+                                 .corr = gw_sample_pack((uint64_t)cpu, (uint64_t)(ns - cpu)),
                                  .flags = (uint16_t)((*stack ? GW_EV_HAS_ARG1 : 0) | (rnd(5) ? GW_EV_HAS_CORR : 0))});
         at += ns + (int64_t)rnd(10) * MS + 1;
     }
@@ -256,24 +340,54 @@ static void make_host(struct maker *m, int64_t span)
     struct gw_host_process *p = gw_arena_calloc(a, n, sizeof *p);
     struct gw_host_gpu *g = gw_arena_calloc(a, 1, sizeof *g);
     struct gw_host_loader *l = gw_arena_calloc(a, 1, sizeof *l);
-    *h = (struct gw_host_facts){.from = m->shift, .to = m->shift + span, .cpus_online = (int)rnd(40) - 1, .cpu_limit = rnd(2) ? NAN : (double)rnd(8),
-                                .memory_bytes = value(), .memory_limit_bytes = rnd(2) ? NAN : value(), .trainer = rnd(4) ? 1 : -1, .process = p,
-                                .process_count = n, .gpu = g, .gpu_count = rnd(2), .loader = l, .loader_count = rnd(2), .hook = (int)rnd(2),
-                                .omp_threads = (int)rnd(9) - 1, .recorded_ns = span};
+    *h = (struct gw_host_facts){.from = m->shift,
+                                .to = m->shift + span,
+                                .cpus_online = (int)rnd(40) - 1,
+                                .cpu_limit = rnd(2) ? NAN : (double)rnd(8),
+                                .memory_bytes = value(),
+                                .memory_limit_bytes = rnd(2) ? NAN : value(),
+                                .trainer = rnd(4) ? 1 : -1,
+                                .process = p,
+                                .process_count = n,
+                                .gpu = g,
+                                .gpu_count = rnd(2),
+                                .loader = l,
+                                .loader_count = rnd(2),
+                                .hook = (int)rnd(2),
+                                .omp_threads = (int)rnd(9) - 1,
+                                .recorded_ns = span};
     for (size_t i = 0; i < n; i++) {
-        p[i] = (struct gw_host_process){.pid = (int64_t)i + 1, .ppid = i ? 1 : 0, .start = m->shift - (int64_t)rnd(50) * MS, .name = "python",
-                                        .end = rnd(3) ? INT64_MAX : m->shift + (int64_t)rnd(400) * MS, .role = i ? rnd(GW_HR_COUNT) : GW_HR_TRAINER,
-                                        .uses_cuda = !i, .cpus_allowed = (int)rnd(20) - 1, .rss_first = value(), .rss_last = value(), .shared_last = value()};
+        p[i] = (struct gw_host_process){.pid = (int64_t)i + 1,
+                                        .ppid = i ? 1 : 0,
+                                        .start = m->shift - (int64_t)rnd(50) * MS,
+                                        .name = "python",
+                                        .end = rnd(3) ? INT64_MAX : m->shift + (int64_t)rnd(400) * MS,
+                                        .role = i ? rnd(GW_HR_COUNT) : GW_HR_TRAINER,
+                                        .uses_cuda = !i,
+                                        .cpus_allowed = (int)rnd(20) - 1,
+                                        .rss_first = value(),
+                                        .rss_last = value(),
+                                        .shared_last = value()};
         if (i || rnd(2))
             samples(m, p[i].pid, span);
     }
-    g[0] = (struct gw_host_gpu){.memory_bytes = value(), .sm_clock_max_mhz = value(), .power_limit_w = value(), .power_default_w = value()};
-    l[0] = (struct gw_host_loader){.pid = 1, .is_distributed = (int)rnd(3) - 1, .is_iterable = (int)rnd(3) - 1, .sampler = rnd(2) ? "S" : NULL,
-                                   .epochs = rnd(4), .set_epoch_calls = rnd(3), .length = (int64_t)rnd(9) - 1};
+    g[0] = (struct gw_host_gpu){
+        .memory_bytes = value(), .sm_clock_max_mhz = value(), .power_limit_w = value(), .power_default_w = value()};
+    l[0] = (struct gw_host_loader){.pid = 1,
+                                   .is_distributed = (int)rnd(3) - 1,
+                                   .is_iterable = (int)rnd(3) - 1,
+                                   .sampler = rnd(2) ? "S" : NULL,
+                                   .epochs = rnd(4),
+                                   .set_epoch_calls = rnd(3),
+                                   .length = (int64_t)rnd(9) - 1};
     for (size_t i = 0, all = rnd(120); i < all; i++) {
         int64_t at = (int64_t)rnd(500) * (span / 400);
-        add(m, (struct gw_event){.kind = GW_KIND_COUNTER, .start = at, .end = at, .arg0 = gw_counter_bits(value()),
-                                 .lane = gw_trace_lane_counter(m->t, (int64_t)rnd(3) - 1, (int64_t)rnd(4) - 1), .flags = GW_EV_HAS_ARG0,
+        add(m, (struct gw_event){.kind = GW_KIND_COUNTER,
+                                 .start = at,
+                                 .end = at,
+                                 .arg0 = gw_counter_bits(value()),
+                                 .lane = gw_trace_lane_counter(m->t, (int64_t)rnd(3) - 1, (int64_t)rnd(4) - 1),
+                                 .flags = GW_EV_HAS_ARG0,
                                  .name = name(m, PICK(counters))});
     }
     m->t->host = h;
@@ -324,7 +438,8 @@ static void check_windows(const struct gw_analysis *an, uint64_t number)
     for (size_t i = 0; i < an->ndev; i++) {
         const struct gw_dev *d = an->dev + i;
         for (int k = 0; k < 4; k++) {
-            int64_t wall = d->whole.wall, a = d->whole.start + (wall ? (int64_t)((double)wall * (rnd(1200) / 1000.0 - 0.1)) : 0);
+            int64_t wall = d->whole.wall,
+                    a = d->whole.start + (wall ? (int64_t)((double)wall * (rnd(1200) / 1000.0 - 0.1)) : 0);
             int64_t b = a + (int64_t)((double)wall * (rnd(1200) / 1000.0));
             struct gw_partition p = gw_timeline_partition(an->t, an->names, d->ops, d->nops, a, b, NULL, NULL);
             if (p.compute + p.comm_exposed + p.copy_exposed + p.idle != b - a || p.compute < 0 || p.idle < 0)
@@ -376,15 +491,15 @@ static void test_shift(void **state)
             for (size_t d = 0; d < an[0]->ndev; d++)
                 for (unsigned c = 0; c < GW_CAUSE_COUNT; c++)
                     if (an[0]->dev[d].cause_ns[c] != an[k]->dev[d].cause_ns[c])
-                        fail_msg("seed %" PRIu64 " shifted by %" PRId64 ": %s is %" PRId64 ", was %" PRId64, number, shifts[k],
-                                 gw_cause_id(c), an[k]->dev[d].cause_ns[c], an[0]->dev[d].cause_ns[c]);
+                        fail_msg("seed %" PRIu64 " shifted by %" PRId64 ": %s is %" PRId64 ", was %" PRId64, number,
+                                 shifts[k], gw_cause_id(c), an[k]->dev[d].cause_ns[c], an[0]->dev[d].cause_ns[c]);
             if (strcmp(r[0]->verdict.finding, r[k]->verdict.finding) || r[0]->finding_count != r[k]->finding_count)
-                fail_msg("seed %" PRIu64 " shifted by %" PRId64 ": verdict %s, was %s", number, shifts[k], r[k]->verdict.finding,
-                         r[0]->verdict.finding);
+                fail_msg("seed %" PRIu64 " shifted by %" PRId64 ": verdict %s, was %s", number, shifts[k],
+                         r[k]->verdict.finding, r[0]->verdict.finding);
             for (size_t f = 0; f < r[0]->finding_count; f++)
                 if (fabs(r[0]->findings[f].gain.likely - r[k]->findings[f].gain.likely) > 1e-6)
-                    fail_msg("seed %" PRIu64 " shifted by %" PRId64 ": %s gains %g, was %g", number, shifts[k], r[k]->findings[f].id,
-                             r[k]->findings[f].gain.likely, r[0]->findings[f].gain.likely);
+                    fail_msg("seed %" PRIu64 " shifted by %" PRId64 ": %s gains %g, was %g", number, shifts[k],
+                             r[k]->findings[f].id, r[k]->findings[f].gain.likely, r[0]->findings[f].gain.likely);
         }
         for (int k = 0; k < 3; k++) {
             gw_arena_destroy(a[k]);
@@ -443,7 +558,8 @@ static void test_generator(void **state)
         gw_trace_destroy(t);
     }
     if (!only)
-        print_message("1200 traces: %d with steps, %d with several devices, %d findings of %zu kinds\n", steps, devices, fired, ids);
+        print_message("1200 traces: %d with steps, %d with several devices, %d findings of %zu kinds\n", steps, devices,
+                      fired, ids);
     assert_true(only || (steps > 200 && devices > 200 && fired > 500 && ids >= 12));
 }
 

@@ -1,4 +1,5 @@
-/* The replay against times worked out by hand: unchanged, waits dropped, host and operations scaled, streams that depend. */
+/* The replay against times worked out by hand: unchanged, waits dropped, host and operations scaled, streams that
+ * depend. */
 #include <inttypes.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -7,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
 #include <cmocka.h>
 
 #include "engine/replay.h"
@@ -81,7 +83,8 @@ static void test_unchanged(void **state)
     free_world(&w);
 }
 
-/* Without the waits: calls at 0, 5 + 15 + 2 + 88 = 110, 220 us; each kernel 10 us after its call; the last ends at 330. */
+/* Without the waits: calls at 0, 5 + 15 + 2 + 88 = 110, 220 us; each kernel 10 us after its call; the last ends at 330.
+ */
 static void test_sync_dropped(void **state)
 {
     (void)state;
@@ -170,7 +173,8 @@ static void test_label_removed(void **state)
     x.remove = 1u << GW_CAUSE_MAIN_LOADING; /* another label */
     assert_int_equal(gw_replay_run(w.r, &x), 3130 * US);
     x.remove = 0;
-    x.host_scale = 0.5; /* a faster host gets its batch no earlier (3020 us); only the 10 us of dispatch after it shrink */
+    x.host_scale =
+        0.5; /* a faster host gets its batch no earlier (3020 us); only the 10 us of dispatch after it shrink */
     assert_int_equal(gw_replay_run(w.r, &x), 3125 * US);
     x.host_scale = 1;
     x.label_scale[GW_CAUSE_DATA_WAIT] = 0.5; /* the call comes at 1530 us, 1.5 ms earlier */
@@ -210,7 +214,8 @@ static void test_context_scaled(void **state)
     free_world(&w);
 }
 
-/* A copy call that returns with its copy (blocking): a faster copy lets the host go on earlier; not waiting at all too. */
+/* A copy call that returns with its copy (blocking): a faster copy lets the host go on earlier; not waiting at all too.
+ */
 static void test_blocking_copy(void **state)
 {
     (void)state;
@@ -287,8 +292,8 @@ static void test_shifted(void **state)
         struct gw_whatif x = GW_WHATIF_NONE;
         x.drop_wait = 1u << GW_CAUSE_HOST_SYNC;
         assert_int_equal(gw_replay_run(w.r, &x), 320 * US);
-        /* Dispatch (316 us of the window) against kernels (300 us): 16 of the 200 us would be lost without a wait too. Each
-         * gap is split down to whole ns, in favour of the wait. */
+        /* Dispatch (316 us of the window) against kernels (300 us): 16 of the 200 us would be lost without a wait too.
+         * Each gap is split down to whole ns, in favour of the wait. */
         const int64_t *ns = w.an->dev[0].cause_ns;
         assert_int_equal(ns[GW_CAUSE_LAUNCH], 2 * 7999);
         assert_int_equal(ns[GW_CAUSE_HOST_SYNC], 200 * US - 2 * 7999);
@@ -299,22 +304,14 @@ static void test_shifted(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_unchanged),
-        cmocka_unit_test(test_sync_dropped),
-        cmocka_unit_test(test_host_scaled),
-        cmocka_unit_test(test_kernels_scaled),
-        cmocka_unit_test(test_copy_scaled),
-        cmocka_unit_test(test_two_streams),
-        cmocka_unit_test(test_two_streams_alone),
-        cmocka_unit_test(test_label_removed),
-        cmocka_unit_test(test_batch_that_is_there),
-        cmocka_unit_test(test_context_scaled),
-        cmocka_unit_test(test_blocking_copy),
-        cmocka_unit_test(test_queue_full),
-        cmocka_unit_test(test_slow_start),
-        cmocka_unit_test(test_second_thread),
-        cmocka_unit_test(test_too_few_links),
-        cmocka_unit_test(test_shifted),
+        cmocka_unit_test(test_unchanged),           cmocka_unit_test(test_sync_dropped),
+        cmocka_unit_test(test_host_scaled),         cmocka_unit_test(test_kernels_scaled),
+        cmocka_unit_test(test_copy_scaled),         cmocka_unit_test(test_two_streams),
+        cmocka_unit_test(test_two_streams_alone),   cmocka_unit_test(test_label_removed),
+        cmocka_unit_test(test_batch_that_is_there), cmocka_unit_test(test_context_scaled),
+        cmocka_unit_test(test_blocking_copy),       cmocka_unit_test(test_queue_full),
+        cmocka_unit_test(test_slow_start),          cmocka_unit_test(test_second_thread),
+        cmocka_unit_test(test_too_few_links),       cmocka_unit_test(test_shifted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

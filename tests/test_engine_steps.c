@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+
 #include <cmocka.h>
 
 #include "engine/analysis.h"
@@ -56,7 +57,7 @@ static void test_none(void **state)
     double share = 9;
     assert_int_equal(period("", &share), 0);
     assert_int_equal(period("abc", &share), 0);
-    assert_int_equal(period("abcabc", &share), 0);             /* twice is no rhythm */
+    assert_int_equal(period("abcabc", &share), 0); /* twice is no rhythm */
     assert_int_equal(period("abcdefghijklmnopqrstuvwx", &share), 0);
     assert_int_equal(period("abcdbadcabddcabcbdacadbc", &share), 0);
     assert_true(share == 0);
@@ -84,14 +85,26 @@ static void test_many_ranges_many_periods(void **state)
     (void)state;
     struct gw_trace *t = gw_trace_create(0);
     uint32_t host = gw_trace_lane_host(t, 1, 1), gpu = gw_trace_lane_gpu(t, 0, 7);
-    uint32_t k = gw_trace_name(t, "k", 1), call = gw_trace_name(t, "cudaLaunchKernel", 16), range = gw_trace_name(t, "r", 1);
+    uint32_t k = gw_trace_name(t, "k", 1), call = gw_trace_name(t, "cudaLaunchKernel", 16),
+             range = gw_trace_name(t, "r", 1);
     enum { N = 60000 };
     for (int64_t i = 0; i < N; i++) {
-        gw_trace_add(t, &(struct gw_event){.kind = GW_KIND_ANNOT, .start = i * 100, .end = i * 100 + 20, .lane = host, .name = range});
-        gw_trace_add(t, &(struct gw_event){.kind = GW_KIND_API, .start = i * 100 + 30, .end = i * 100 + 35, .lane = host, .name = call,
-                                           .corr = (uint64_t)i, .flags = GW_EV_HAS_CORR});
-        gw_trace_add(t, &(struct gw_event){.kind = GW_KIND_KERNEL, .start = i * 100 + 40, .end = i * 100 + 90, .lane = gpu, .name = k,
-                                           .corr = (uint64_t)i, .flags = GW_EV_HAS_CORR});
+        gw_trace_add(t, &(struct gw_event){
+                            .kind = GW_KIND_ANNOT, .start = i * 100, .end = i * 100 + 20, .lane = host, .name = range});
+        gw_trace_add(t, &(struct gw_event){.kind = GW_KIND_API,
+                                           .start = i * 100 + 30,
+                                           .end = i * 100 + 35,
+                                           .lane = host,
+                                           .name = call,
+                                           .corr = (uint64_t)i,
+                                           .flags = GW_EV_HAS_CORR});
+        gw_trace_add(t, &(struct gw_event){.kind = GW_KIND_KERNEL,
+                                           .start = i * 100 + 40,
+                                           .end = i * 100 + 90,
+                                           .lane = gpu,
+                                           .name = k,
+                                           .corr = (uint64_t)i,
+                                           .flags = GW_EV_HAS_CORR});
     }
     assert_int_equal(gw_trace_finish(t), GW_OK);
     struct gw_arena *a = gw_arena_create(0);
@@ -105,12 +118,8 @@ static void test_many_ranges_many_periods(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_plain),
-        cmocka_unit_test(test_smallest),
-        cmocka_unit_test(test_noise),
-        cmocka_unit_test(test_none),
-        cmocka_unit_test(test_long),
-        cmocka_unit_test(test_many_ranges_many_periods),
+        cmocka_unit_test(test_plain), cmocka_unit_test(test_smallest), cmocka_unit_test(test_noise),
+        cmocka_unit_test(test_none),  cmocka_unit_test(test_long),     cmocka_unit_test(test_many_ranges_many_periods),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

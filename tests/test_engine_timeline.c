@@ -1,4 +1,5 @@
-/* The exact partition: windows cut by hand, idle spans, and 4000 random timelines against a count of every nanosecond. */
+/* The exact partition: windows cut by hand, idle spans, and 4000 random timelines against a count of every nanosecond.
+ */
 #include <inttypes.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -6,6 +7,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+
 #include <cmocka.h>
 
 #include "engine/timeline.h"
@@ -53,10 +55,10 @@ static void note(void *user, int64_t start, int64_t end, size_t next)
     s->next[s->n++] = next;
 }
 
-static const char sample[] = "kernel 0:7 100 +100 gemm\n"              /* 0: 100-200 */
-                             "kernel 0:9 150 +100 ncclDevKernel_X\n"   /* 1: 150-250 */
-                             "copy 0:8 220 +80 bytes=1 pinned>device\n"/* 2: 220-300 */
-                             "kernel 0:7 400 +50 gemm\n";              /* 3: 400-450 */
+static const char sample[] = "kernel 0:7 100 +100 gemm\n"               /* 0: 100-200 */
+                             "kernel 0:9 150 +100 ncclDevKernel_X\n"    /* 1: 150-250 */
+                             "copy 0:8 220 +80 bytes=1 pinned>device\n" /* 2: 220-300 */
+                             "kernel 0:7 400 +50 gemm\n";               /* 3: 400-450 */
 
 static void test_whole(void **state)
 {
@@ -79,7 +81,8 @@ static void test_whole(void **state)
     free_world(&w);
 }
 
-/* A window that begins and ends inside operations: they count as far as they reach in, and only starts inside count as ops. */
+/* A window that begins and ends inside operations: they count as far as they reach in, and only starts inside count as
+ * ops. */
 static void test_windows_cut_operations(void **state)
 {
     (void)state;
@@ -127,7 +130,8 @@ static void test_windows_outside(void **state)
 static void test_span(void **state)
 {
     (void)state;
-    struct world w = read_world("kernel 0:7 100 +500 long\nkernel 0:8 200 +10 short\n"), none = read_world("op 1:1 0 +1 x\n");
+    struct world w = read_world("kernel 0:7 100 +500 long\nkernel 0:8 200 +10 short\n"),
+                 none = read_world("op 1:1 0 +1 x\n");
     int64_t a = -1, b = -1;
     assert_int_equal(gw_timeline_span(w.tt.t, w.dev->ops, w.dev->op_count, &a, &b), 1);
     assert_int_equal(a, 100);
@@ -145,8 +149,10 @@ static void test_far_times(void **state)
     struct world w = {.arena = gw_arena_create(0)};
     w.tt.t = gw_trace_create(0);
     uint32_t lane = gw_trace_lane_gpu(w.tt.t, 0, 7), name = gw_trace_name(w.tt.t, "k", 1);
-    gw_trace_add(w.tt.t, &(struct gw_event){.kind = GW_KIND_KERNEL, .start = -far, .end = -far + 10, .lane = lane, .name = name});
-    gw_trace_add(w.tt.t, &(struct gw_event){.kind = GW_KIND_KERNEL, .start = far, .end = far + 10, .lane = lane, .name = name});
+    gw_trace_add(w.tt.t, &(struct gw_event){
+                             .kind = GW_KIND_KERNEL, .start = -far, .end = -far + 10, .lane = lane, .name = name});
+    gw_trace_add(w.tt.t,
+                 &(struct gw_event){.kind = GW_KIND_KERNEL, .start = far, .end = far + 10, .lane = lane, .name = name});
     gw_trace_finish(w.tt.t);
     w.names = gw_names_classify(w.tt.t, w.arena);
     w.dev = gw_trace_device(w.tt.t, 0);
@@ -180,7 +186,9 @@ static struct counted count(const struct gw_trace *t, int64_t w0, int64_t w1)
         for (size_t i = 0; i < gw_trace_count(t); i++) {
             const struct gw_event *e = gw_trace_event(t, (uint32_t)i);
             if (e->start <= at && at < e->end)
-                on[e->kind == GW_KIND_COPY || e->kind == GW_KIND_SET ? 2 : e->arg1 ? 1 : 0] = 1; /* arg1 marks comm here */
+                on[e->kind == GW_KIND_COPY || e->kind == GW_KIND_SET ? 2
+                   : e->arg1                                         ? 1
+                                                                     : 0] = 1; /* arg1 marks comm here */
         }
         c.compute += on[0];
         c.comm += !on[0] && on[1];
@@ -211,7 +219,8 @@ static void add_span(void *user, int64_t start, int64_t end, size_t next)
 
 static void one_random(uint64_t number)
 {
-    static const unsigned kinds[] = {GW_KIND_KERNEL, GW_KIND_KERNEL, GW_KIND_KERNEL, GW_KIND_COPY, GW_KIND_SET, GW_KIND_GRAPH};
+    static const unsigned kinds[] = {GW_KIND_KERNEL, GW_KIND_KERNEL, GW_KIND_KERNEL,
+                                     GW_KIND_COPY,   GW_KIND_SET,    GW_KIND_GRAPH};
     seed = number;
     struct world w = {.arena = gw_arena_create(0)};
     struct gw_trace *t = w.tt.t = gw_trace_create(0);
@@ -221,8 +230,12 @@ static void one_random(uint64_t number)
         unsigned kind = kinds[rnd(6)];
         int64_t start = (int64_t)rnd(SPACE), length = (int64_t)(rnd(4) ? rnd(12) : rnd(SPACE));
         int is_comm = kind == GW_KIND_KERNEL && rnd(3) == 0;
-        gw_trace_add(t, &(struct gw_event){.kind = (uint16_t)kind, .start = start, .end = start + length, .arg1 = (uint64_t)is_comm,
-                                           .name = is_comm ? comm : other, .lane = gw_trace_lane_gpu(t, 0, rnd(3))});
+        gw_trace_add(t, &(struct gw_event){.kind = (uint16_t)kind,
+                                           .start = start,
+                                           .end = start + length,
+                                           .arg1 = (uint64_t)is_comm,
+                                           .name = is_comm ? comm : other,
+                                           .lane = gw_trace_lane_gpu(t, 0, rnd(3))});
     }
     gw_trace_finish(t);
     w.names = gw_names_classify(t, w.arena);
@@ -237,11 +250,11 @@ static void one_random(uint64_t number)
         if (p.compute != c.compute || p.comm_exposed != c.comm || p.copy_exposed != c.copy || p.idle != c.idle ||
             p.comm_hidden != c.comm_hidden || p.copy_hidden != c.copy_hidden || s.ns != c.idle || s.spans != c.spans ||
             p.wall != w1 - w0)
-            fail_msg("seed %" PRIu64 " window [%" PRId64 ", %" PRId64 "): compute %" PRId64 "/%" PRId64 " comm %" PRId64 "/%" PRId64
-                     " copy %" PRId64 "/%" PRId64 " idle %" PRId64 "/%" PRId64 " hidden %" PRId64 "/%" PRId64 " and %" PRId64
-                     "/%" PRId64 ", spans %" PRId64 "/%" PRId64, number, w0, w1, p.compute, c.compute, p.comm_exposed, c.comm,
-                     p.copy_exposed, c.copy, p.idle, c.idle, p.comm_hidden, c.comm_hidden, p.copy_hidden, c.copy_hidden, s.spans,
-                     c.spans);
+            fail_msg("seed %" PRIu64 " window [%" PRId64 ", %" PRId64 "): compute %" PRId64 "/%" PRId64 " comm %" PRId64
+                     "/%" PRId64 " copy %" PRId64 "/%" PRId64 " idle %" PRId64 "/%" PRId64 " hidden %" PRId64
+                     "/%" PRId64 " and %" PRId64 "/%" PRId64 ", spans %" PRId64 "/%" PRId64,
+                     number, w0, w1, p.compute, c.compute, p.comm_exposed, c.comm, p.copy_exposed, c.copy, p.idle,
+                     c.idle, p.comm_hidden, c.comm_hidden, p.copy_hidden, c.copy_hidden, s.spans, c.spans);
     }
     free_world(&w);
 }
@@ -256,12 +269,9 @@ static void test_random(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_whole),
-        cmocka_unit_test(test_windows_cut_operations),
-        cmocka_unit_test(test_windows_outside),
-        cmocka_unit_test(test_span),
-        cmocka_unit_test(test_far_times),
-        cmocka_unit_test(test_random),
+        cmocka_unit_test(test_whole),           cmocka_unit_test(test_windows_cut_operations),
+        cmocka_unit_test(test_windows_outside), cmocka_unit_test(test_span),
+        cmocka_unit_test(test_far_times),       cmocka_unit_test(test_random),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+
 #include <cmocka.h>
 
 #include "text_trace.h"
@@ -74,8 +75,12 @@ static void test_sort_of_runs(void **state)
             uint64_t seed = n * 131 + kind;
             for (unsigned i = 0; i < n; i++) {
                 seed = seed * 6364136223846793005u + 1442695040888963407u;
-                int64_t start = kind == 0 ? (int64_t)i : kind == 1 ? (int64_t)(n - i) : kind == 2 ? (int64_t)(i % 7) : (int64_t)(seed >> 59);
-                gw_trace_add(t, &(struct gw_event){.kind = GW_KIND_KERNEL, .start = start, .end = start + 1, .lane = lane});
+                int64_t start = kind == 0   ? (int64_t)i
+                                : kind == 1 ? (int64_t)(n - i)
+                                : kind == 2 ? (int64_t)(i % 7)
+                                            : (int64_t)(seed >> 59);
+                gw_trace_add(
+                    t, &(struct gw_event){.kind = GW_KIND_KERNEL, .start = start, .end = start + 1, .lane = lane});
             }
             assert_int_equal(gw_trace_finish(t), GW_OK);
             const struct gw_lane *l = gw_trace_lane(t, lane);
@@ -91,16 +96,16 @@ static void test_sort_of_runs(void **state)
 static void test_nesting(void **state)
 {
     (void)state;
-    struct text_trace tt = read_text("op 1:1 0 +100 outer\n"    /* 0 */
-                                     "op 1:1 10 +20 child\n"    /* 1 */
-                                     "op 1:1 15 +5 grandchild\n"/* 2 */
-                                     "op 1:1 30 +10 sibling\n"  /* 3: starts where the child ends */
-                                     "op 1:1 90 +20 sticks\n"   /* 4: sticks out of its parent */
-                                     "op 1:1 105 +2 inside\n"   /* 5: its start is only in the one that sticks out */
-                                     "op 1:2 20 +5 other\n"     /* 6: another thread */
-                                     "op 1:1 50 +0 point\n"     /* 7: in the longer one of the same start */
-                                     "op 1:1 50 +1 longer\n"    /* 8: and nothing is inside a point */
-                                     "op 1:1 200 +1 alone\n");  /* 9 */
+    struct text_trace tt = read_text("op 1:1 0 +100 outer\n"     /* 0 */
+                                     "op 1:1 10 +20 child\n"     /* 1 */
+                                     "op 1:1 15 +5 grandchild\n" /* 2 */
+                                     "op 1:1 30 +10 sibling\n"   /* 3: starts where the child ends */
+                                     "op 1:1 90 +20 sticks\n"    /* 4: sticks out of its parent */
+                                     "op 1:1 105 +2 inside\n"    /* 5: its start is only in the one that sticks out */
+                                     "op 1:2 20 +5 other\n"      /* 6: another thread */
+                                     "op 1:1 50 +0 point\n"      /* 7: in the longer one of the same start */
+                                     "op 1:1 50 +1 longer\n"     /* 8: and nothing is inside a point */
+                                     "op 1:1 200 +1 alone\n");   /* 9 */
     static const uint32_t up[] = {GW_NONE, 0, 1, 0, 0, 4, GW_NONE, 8, 0, GW_NONE};
     for (uint32_t i = 0; i < 10; i++)
         if (at(&tt, i)->up != up[i])
@@ -112,16 +117,16 @@ static void test_links(void **state)
 {
     (void)state;
     struct text_trace tt = read_text("api 1:1 0 +20 c5 cudaLaunchKernel\n" /* 0 */
-                                     "api 1:1 5 +10 c5 cuLaunchKernel\n"   /* 1: the driver call inside has the same id */
-                                     "kernel 0:7 30 +10 c5 k\n"            /* 2 */
-                                     "api 1:1 100 +9 c6 cudaGraphLaunch\n" /* 3 */
-                                     "kernel 0:7 140 +10 c6 second\n"      /* 4 */
-                                     "kernel 0:7 120 +10 c6 first\n"       /* 5 */
-                                     "kernel 0:7 200 +10 c9 orphan\n"      /* 6: its call is not here */
-                                     "kernel 0:7 300 +10 none\n"           /* 7: no correlation at all */
-                                     "api 1:1 400 +9 c7 cudaLaunchKernel\n"/* 8 */
-                                     "kernel 0:7 390 +10 c7 early\n"       /* 9: starts before its call */
-                                     "op 1:1 400 +9 c6 aten::mm\n");       /* 10: an operator is no call */
+                                     "api 1:1 5 +10 c5 cuLaunchKernel\n" /* 1: the driver call inside has the same id */
+                                     "kernel 0:7 30 +10 c5 k\n"          /* 2 */
+                                     "api 1:1 100 +9 c6 cudaGraphLaunch\n"  /* 3 */
+                                     "kernel 0:7 140 +10 c6 second\n"       /* 4 */
+                                     "kernel 0:7 120 +10 c6 first\n"        /* 5 */
+                                     "kernel 0:7 200 +10 c9 orphan\n"       /* 6: its call is not here */
+                                     "kernel 0:7 300 +10 none\n"            /* 7: no correlation at all */
+                                     "api 1:1 400 +9 c7 cudaLaunchKernel\n" /* 8 */
+                                     "kernel 0:7 390 +10 c7 early\n"        /* 9: starts before its call */
+                                     "op 1:1 400 +9 c6 aten::mm\n");        /* 10: an operator is no call */
     static const uint32_t link[] = {2, GW_NONE, 0, 5, 3, 3, GW_NONE, GW_NONE, 9, 8, GW_NONE};
     for (uint32_t i = 0; i < 11; i++)
         if (at(&tt, i)->link != link[i])
@@ -154,7 +159,8 @@ static void test_links_out_of_order(void **state)
 static void test_losses_of_whole_traces(void **state)
 {
     (void)state;
-    struct text_trace none = read_text("op 1:1 0 +10 aten::mm\n"), gpu = read_text("kernel 0:7 0 +10 c1 k\n"), empty = read_text("");
+    struct text_trace none = read_text("op 1:1 0 +10 aten::mm\n"), gpu = read_text("kernel 0:7 0 +10 c1 k\n"),
+                      empty = read_text("");
     assert_int_equal(lost(&none, GW_LOSS_NO_GPU), 1);
     assert_int_equal(lost(&gpu, GW_LOSS_NO_GPU), 0);
     assert_int_equal(lost(&gpu, GW_LOSS_NO_LAUNCHES), 1);
@@ -273,8 +279,7 @@ static void test_words(void **state)
     assert_int_equal(gw_copy_dst(sub), GW_MEM_DEVICE);
     assert_true(gw_mem_is_host(GW_MEM_PINNED) && gw_mem_is_host(GW_MEM_HOST) && !gw_mem_is_host(GW_MEM_MANAGED));
     /* the table's columns and the inline functions say the same */
-#define GW_KIND(sym, name, gpu, host, text) \
-    assert_int_equal(gw_kind_is_gpu(GW_KIND_##sym), gpu);
+#define GW_KIND(sym, name, gpu, host, text) assert_int_equal(gw_kind_is_gpu(GW_KIND_##sym), gpu);
 #include "model/kinds.def"
 #undef GW_KIND
 }
@@ -307,9 +312,11 @@ static void test_text_format(void **state)
     assert_string_equal(tt.expect[0].text, "this and that");
     assert_int_equal(tt.expect[0].line, 9);
     text_trace_free(&tt);
-    static const char *const bad[] = {"kernal 0:7 0 +1 k", "kernel 0 0 +1 k", "kernel 0:7 0 1 k", "kernel 0:7 0 +1", "kernel 0:7 0 +-1 k",
-                                      "repeat 2 every 1ms {\nkernel 0:7 0 +1 k", "launch 1:1 0 +1 kernel", "dev 0 color=red", "lose marbles",
-                                      "kernel 0:7 5minutes +1 k"};
+    static const char *const bad[] = {"kernal 0:7 0 +1 k",      "kernel 0 0 +1 k",
+                                      "kernel 0:7 0 1 k",       "kernel 0:7 0 +1",
+                                      "kernel 0:7 0 +-1 k",     "repeat 2 every 1ms {\nkernel 0:7 0 +1 k",
+                                      "launch 1:1 0 +1 kernel", "dev 0 color=red",
+                                      "lose marbles",           "kernel 0:7 5minutes +1 k"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         struct text_trace b;
         if (text_trace_parse(bad[i], &b) == 0 || strncmp(b.error, "line 1: ", 8))

@@ -16,16 +16,17 @@ struct tt_kind {
 };
 
 static const struct tt_kind kinds[] = {
-    {"kernel", GW_KIND_KERNEL}, {"copy", GW_KIND_COPY},         {"set", GW_KIND_SET}, {"graph", GW_KIND_GRAPH},
-    {"gsync", GW_KIND_GPU_SYNC}, {"api", GW_KIND_API},          {"op", GW_KIND_OP},   {"annot", GW_KIND_ANNOT},
-    {"py", GW_KIND_PYFUNC},     {"overhead", GW_KIND_OVERHEAD}, {"os", GW_KIND_OSRT}, {"step", GW_KIND_STEP},
+    {"kernel", GW_KIND_KERNEL},  {"copy", GW_KIND_COPY},         {"set", GW_KIND_SET}, {"graph", GW_KIND_GRAPH},
+    {"gsync", GW_KIND_GPU_SYNC}, {"api", GW_KIND_API},           {"op", GW_KIND_OP},   {"annot", GW_KIND_ANNOT},
+    {"py", GW_KIND_PYFUNC},      {"overhead", GW_KIND_OVERHEAD}, {"os", GW_KIND_OSRT}, {"step", GW_KIND_STEP},
 };
 
 static const struct tt_mem {
     const char *word;
     enum gw_mem mem;
-} mems[] = {{"unknown", GW_MEM_UNKNOWN}, {"pageable", GW_MEM_PAGEABLE}, {"pinned", GW_MEM_PINNED}, {"device", GW_MEM_DEVICE},
-            {"array", GW_MEM_ARRAY},     {"managed", GW_MEM_MANAGED},   {"host", GW_MEM_HOST}};
+} mems[] = {{"unknown", GW_MEM_UNKNOWN}, {"pageable", GW_MEM_PAGEABLE}, {"pinned", GW_MEM_PINNED},
+            {"device", GW_MEM_DEVICE},   {"array", GW_MEM_ARRAY},       {"managed", GW_MEM_MANAGED},
+            {"host", GW_MEM_HOST}};
 
 struct tt_reader {
     struct text_trace *out;
@@ -350,7 +351,8 @@ static int lines(struct tt_reader *r, size_t from, size_t to);
 static int repeat(struct tt_reader *r, const char *p, size_t *next, size_t to)
 {
     int64_t n, every;
-    if (whole(&p, &n) < 0 || n < 1 || n > 100000 || !word(&p, "every") || text_trace_time(&p, &every) < 0 || *skip(p) != '{')
+    if (whole(&p, &n) < 0 || n < 1 || n > 100000 || !word(&p, "every") || text_trace_time(&p, &every) < 0 ||
+        *skip(p) != '{')
         return fail(r, "expected: repeat N every TIME {", p);
     if (r->depth == DEPTH_MAX)
         return fail(r, "repeated too deep", "");

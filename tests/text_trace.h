@@ -21,9 +21,9 @@
  * Times are ns, or carry ns, us, ms or s; "1.5ms" is exact; a minus sign is allowed. Keys: blocks, threads, bytes,
  * kernels, msg (bytes of a collective), shapes; copies: device>pinned, pageable>device, ... (words of `enum gw_mem`).
  * `repeat N every TIME {` ... `}` repeats the lines with times shifted, correlation ids kept apart, and {i} replaced by
- * the number of the repetition ({i+3}: three more; {o}: that of the repetition around it). A `#` at the start of a line is a comment.
- * `shift TIME` adds to all times after it. `expect` lines are kept as they are, for run_cases.c.
- * `host` lines say what was seen beside the GPU's work: text_host.h.
+ * the number of the repetition ({i+3}: three more; {o}: that of the repetition around it). A `#` at the start of a line
+ * is a comment. `shift TIME` adds to all times after it. `expect` lines are kept as they are, for run_cases.c. `host`
+ * lines say what was seen beside the GPU's work: text_host.h.
  */
 #ifndef TEXT_TRACE_H
 #define TEXT_TRACE_H
@@ -36,10 +36,10 @@ struct text_expect {
 };
 
 struct text_trace {
-    struct gw_trace *t;         /* finished */
+    struct gw_trace *t; /* finished */
     struct text_expect *expect;
     size_t expects;
-    char error[320];            /* "line N: what"; empty when fine */
+    char error[320]; /* "line N: what"; empty when fine */
 };
 
 /* 0, or -1 with `error` set. `out` must be freed either way. */

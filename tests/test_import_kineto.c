@@ -467,7 +467,7 @@ static void test_amd(void **state)
                   "\"traceEvents\": [{" KERNEL ", \"ts\": 1, \"dur\": 2, \"args\": {\"device\": 9, \"stream\": 3}}]}");
     assert_int_equal(r.t->facts.amd, 1);
     const struct gw_device *d = r.t->devices.data;
-    assert_int_equal(d->id, 9); /* agents are numbered otherwise than devices; the only properties there are fit */
+    assert_int_equal(d->id, 9); /* processors are numbered otherwise than devices; the only properties there are fit */
     assert_int_equal(d->sm_count, 304);
     assert_int_equal(d->name, 0);
     reading_free(&r);

@@ -180,7 +180,7 @@ static int same_model(const struct gw_device *a, const struct gw_device *b)
     return a->name == b->name && a->memory_bytes == b->memory_bytes && a->sm_count == b->sm_count;
 }
 
-/* The properties of device `id`. ROCm numbers agents, CPUs among them, so that ids need not be in the list: then any
+/* The properties of device `id`. ROCm numbers processors, CPUs among them, so that ids need not be in the list: then any
  * entry will do when all are of one model. */
 static const struct gw_device *properties(const struct kineto_facts *f, int64_t id)
 {

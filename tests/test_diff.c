@@ -1,5 +1,4 @@
 /* Two reports compared: noise, parts, kernels, promises, scaling and gates, on reports of a few lines. */
-#include <cmocka.h>
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -8,6 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include <cmocka.h>
 
 #include "engine/diff.h"
 

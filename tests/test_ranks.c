@@ -1,6 +1,5 @@
 /* Ranks compared: who waits for whom, by hand-made summaries; what a summary keeps of a timeline; the report over
  * ranks. */
-#include <cmocka.h>
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -8,6 +7,8 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include <cmocka.h>
 
 #include "layers/rank_report.h"
 #include "rank_text.h"

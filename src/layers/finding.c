@@ -121,6 +121,9 @@ void gw_diag_gain_set(struct gw_draft *f, double low, double likely, double high
 {
     if (!(low >= 1))
         low = 1;
+    /* a step that would shrink to a thousandth says that the recording's clocks jumped, not that a fix is that good */
+    low = fmin(low, 1000);
+    high = fmin(high, 1000);
     if (!(high >= low))
         high = low;
     likely = likely < low ? low : likely > high ? high : likely;

@@ -66,6 +66,28 @@ static void on_one_line(void **state)
     expect(&s, "[\n  {\"a\": 1, \"b\": [2, 3]},\n  [\n    4\n  ]\n]\n");
 }
 
+static void thousandths(int64_t v, const char *want)
+{
+    struct sink s;
+    begin(&s);
+    gw_json_thousandths(&s.j, NULL, v);
+    expect(&s, want);
+}
+
+static void decimals(void **state)
+{
+    (void)state;
+    thousandths(0, "0");
+    thousandths(1, "0.001");
+    thousandths(-1, "-0.001");
+    thousandths(1234500, "1234.5");
+    thousandths(1234560, "1234.56");
+    thousandths(-1000, "-1");
+    thousandths(7050, "7.05");
+    thousandths(INT64_MAX, "9223372036854775.807");
+    thousandths(INT64_MIN, "-9223372036854775.808");
+}
+
 static void string(const char *in, const char *want)
 {
     struct sink s;
@@ -146,7 +168,7 @@ static void doubles_round_trip(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(structure), cmocka_unit_test(on_one_line), cmocka_unit_test(strings),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(structure), cmocka_unit_test(on_one_line), cmocka_unit_test(decimals), cmocka_unit_test(strings),
                                        cmocka_unit_test(numbers), cmocka_unit_test(doubles_round_trip)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

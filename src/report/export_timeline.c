@@ -1,4 +1,5 @@
-/* The timeline in the trace event format: one process for each GPU and for each process of the host. */
+/* The timeline in the trace event format: one process for each GPU and for each process of the host. Its times are
+ * microseconds; three decimals keep the nanoseconds. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,9 +30,6 @@ int64_t gw_export_zero(const struct gw_analysis *an)
     return zero == INT64_MAX ? 0 : zero;
 }
 
-/* The format counts in microseconds; three decimals keep the nanoseconds. */
-static void time_us(struct out *w, const char *key, int64_t ns) { gw_json_double(&w->j, key, (double)ns / 1000.0); }
-
 static void begin(struct out *w, const char *ph, const char *name, int64_t pid, int64_t tid)
 {
     gw_json_object(&w->j, NULL);
@@ -46,8 +44,8 @@ static void span(struct out *w, const char *name, const char *cat, int64_t pid, 
 {
     begin(w, "X", name, pid, tid);
     gw_json_string(&w->j, "cat", cat);
-    time_us(w, "ts", start - w->zero);
-    time_us(w, "dur", end - start);
+    gw_json_thousandths(&w->j, "ts", start - w->zero);
+    gw_json_thousandths(&w->j, "dur", end - start);
 }
 
 static void meta(struct out *w, const char *what, int64_t pid, int64_t tid, const char *name)
@@ -190,7 +188,7 @@ static int queue(struct out *w, const struct gw_dev *d, int64_t pid)
             continue;
         last = (int64_t)(i - k);
         begin(w, "C", "issued, not begun", pid, 0);
-        time_us(w, "ts", at - w->zero);
+        gw_json_thousandths(&w->j, "ts", at - w->zero);
         gw_json_object(&w->j, "args");
         gw_json_int(&w->j, "operations", last);
         gw_json_end(&w->j);
@@ -246,7 +244,7 @@ static void arrow(struct out *w, const char *ph, uint32_t id, int64_t pid, int64
     gw_json_uint(&w->j, "id", id);
     if (*ph == 'f')
         gw_json_string(&w->j, "bp", "e");
-    time_us(w, "ts", at - w->zero);
+    gw_json_thousandths(&w->j, "ts", at - w->zero);
     gw_json_end(&w->j);
 }
 
@@ -287,7 +285,7 @@ static void counters(struct out *w)
             continue;
         memcpy(&v, &e->arg0, sizeof v);
         begin(w, "C", gw_ev_name(w->an, (uint32_t)i), w->lane_pid[e->lane], 0);
-        time_us(w, "ts", e->start - w->zero);
+        gw_json_thousandths(&w->j, "ts", e->start - w->zero);
         gw_json_object(&w->j, "args");
         gw_json_double(&w->j, "value", v);
         gw_json_end(&w->j);

@@ -14,11 +14,25 @@ struct gw_json gw_json_begin(FILE *out)
     return j;
 }
 
+/* Bytes at the start of `s` that are written as they are: ASCII that needs no escape. */
+static size_t plain(const char *s)
+{
+    size_t n = 0;
+    while ((unsigned char)s[n] >= 0x20 && (unsigned char)s[n] < 0x7f && s[n] != '"' && s[n] != '\\')
+        n++;
+    return n;
+}
+
 static void quote(FILE *out, const char *s)
 {
     uint32_t cp;
     fputc('"', out);
-    while ((cp = gw_utf8_next(&s)) != 0) {
+    for (;;) {
+        size_t n = plain(s);
+        fwrite(s, 1, n, out);
+        s += n;
+        if ((cp = gw_utf8_next(&s)) == 0)
+            break;
         if (cp == '"' || cp == '\\')
             fprintf(out, "\\%c", (int)cp);
         else if (cp == '\n')
@@ -152,6 +166,15 @@ void gw_json_double(struct gw_json *j, const char *key, double v)
             *p = '.';
     lead(j, key);
     fputs(buf, j->out);
+}
+
+void gw_json_thousandths(struct gw_json *j, const char *key, int64_t v)
+{
+    uint64_t u = v < 0 ? 0 - (uint64_t)v : (uint64_t)v;
+    lead(j, key);
+    fprintf(j->out, "%s%" PRIu64, v < 0 ? "-" : "", u / 1000);
+    if (u % 1000)
+        fprintf(j->out, u % 10 ? ".%03u" : u % 100 ? ".%02u" : ".%u", (unsigned)(u % 1000 / (u % 10 ? 1 : u % 100 ? 10 : 100)));
 }
 
 void gw_json_bool(struct gw_json *j, const char *key, int v)

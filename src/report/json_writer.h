@@ -41,6 +41,7 @@ void gw_json_int(struct gw_json *j, const char *key, int64_t v);
 void gw_json_uint(struct gw_json *j, const char *key, uint64_t v);
 void gw_json_known(struct gw_json *j, const char *key, int64_t v); /* null when below zero: "not known" */
 void gw_json_double(struct gw_json *j, const char *key, double v);
+void gw_json_thousandths(struct gw_json *j, const char *key, int64_t v); /* v / 1000, exactly: 1234500 is 1234.5 */
 void gw_json_bool(struct gw_json *j, const char *key, int v);
 void gw_json_null(struct gw_json *j, const char *key);
 

@@ -113,6 +113,7 @@ struct gw_analysis {
     /* Dispatch in a run without the profiler as a share of the recorded dispatch; 1 = no correction. `low` is the other
      * end of what was measured. Of the main device's process. */
     double dispatch_likely, dispatch_low;
+    const unsigned char *stacked;       /* by lane: 1 = some of its samples have a stack */
     const struct gw_stack_info *stacks; /* by name id (samples.h); NULL when no threads were sampled */
     double replay_error;     /* of the unchanged replay, also when it was too large to be used; NAN = none */
 };

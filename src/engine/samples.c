@@ -58,7 +58,8 @@ int gw_samples_stacks(struct gw_analysis *an)
     if (!an->t->host)
         return GW_OK;
     struct gw_stack_info *s = gw_arena_calloc(an->arena, n + 1, sizeof *s);
-    if (!s)
+    unsigned char *lanes = gw_arena_calloc(an->arena, an->t->lanes.len + 1, 1);
+    if (!s || !lanes)
         return GW_ENOMEM;
     for (size_t i = 0; i < an->t->events.len; i++)
         if (ev[i].kind == GW_KIND_SAMPLE && (ev[i].flags & GW_EV_HAS_ARG1) && ev[i].arg1 && ev[i].arg1 <= n && !s[ev[i].arg1].inner) {
@@ -66,6 +67,10 @@ int gw_samples_stacks(struct gw_analysis *an)
             an->ranges++; /* stacks say what host code is about, as ranges do */
         }
     an->stacks = s;
+    for (size_t i = 0; i < an->t->events.len; i++)
+        if (ev[i].kind == GW_KIND_SAMPLE && ev[i].lane < an->t->lanes.len && gw_samples_stack(an, ev + i))
+            lanes[ev[i].lane] = 1;
+    an->stacked = lanes;
     return GW_OK;
 }
 
@@ -87,6 +92,11 @@ static int has_workers(const struct gw_analysis *an)
     return 0;
 }
 
+int gw_samples_tells(const struct gw_analysis *an, const struct gw_event *e)
+{
+    return !an->stacked[e->lane] || e->sub == GW_TS_GIL || gw_samples_stack(an, e) != NULL;
+}
+
 unsigned gw_samples_cause(const struct gw_analysis *an, const struct gw_event *e)
 {
     static const struct { uint32_t ctx; unsigned cause; } rows[] = {
@@ -94,7 +104,6 @@ unsigned gw_samples_cause(const struct gw_analysis *an, const struct gw_event *e
         {GW_CTX_COMPILE, GW_CAUSE_COMPILE},      {GW_CTX_HOST_COMM, GW_CAUSE_HOST_COMM}, {GW_CTX_EVAL, GW_CAUSE_EVALUATION},
         {GW_CTX_SIM, GW_CAUSE_SIMULATOR}};
     const struct gw_stack_info *s = gw_samples_stack(an, e);
-    int64_t cpu = gw_sample_cpu_ns(e), wait = gw_sample_wait_ns(e);
     if (s && (s->flags & GW_STACK_RESPAWN))
         return GW_CAUSE_RESPAWN;
     for (size_t i = 0; s && i < sizeof rows / sizeof *rows; i++)
@@ -102,7 +111,6 @@ unsigned gw_samples_cause(const struct gw_analysis *an, const struct gw_event *e
             return rows[i].cause;
     switch (e->sub) {
     case GW_TS_GIL: return GW_CAUSE_LOCK;
-    case GW_TS_RUNNING: return (e->flags & GW_EV_HAS_CORR) && wait > cpu ? GW_CAUSE_OFF_CPU : GW_CAUSE_USER_CODE;
     case GW_TS_POLL:
     case GW_TS_FUTEX:
     case GW_TS_PIPE: /* asleep with nothing else known, and there are workers: it waits for them */
@@ -111,6 +119,12 @@ unsigned gw_samples_cause(const struct gw_analysis *an, const struct gw_event *e
     case GW_TS_FILE: return !s && !has_workers(an) ? GW_CAUSE_MAIN_LOADING : GW_CAUSE_USER_CODE;
     default: return GW_CAUSE_USER_CODE;
     }
+}
+
+double gw_samples_off_cpu(const struct gw_event *e)
+{
+    double cpu = (double)gw_sample_cpu_ns(e), wait = (double)gw_sample_wait_ns(e);
+    return e->sub == GW_TS_RUNNING && (e->flags & GW_EV_HAS_CORR) && wait > 0.1 * (cpu + wait) ? wait / (cpu + wait) : 0;
 }
 
 void gw_samples_each(const struct gw_analysis *an, uint32_t lane, int64_t from, int64_t to, void (*fn)(void *, uint32_t), void *user)
@@ -134,12 +148,14 @@ void gw_samples_each(const struct gw_analysis *an, uint32_t lane, int64_t from, 
 #define OWN_SHARE 0.5 /* samples that cover this much of a run speak for it; below, the runs like it do */
 #define ENOUGH 3      /* samples that a group needs to say how its time is shared */
 
-struct vote { uint32_t run, sample, cause; int64_t ns; }; /* one sample inside one run, and the time that it stands for */
+/* One sample inside one run, the time that it stands for, and the share of that in which it only waited for a CPU. */
+struct vote { uint32_t run, sample, cause; int64_t ns; double off; };
 
 struct member { uint64_t key; uint32_t run; };
 
 struct group { /* runs between the same two GPU operations: the same code */
-    uint32_t first, count;          /* its members */
+    const struct member *member;
+    size_t count;
     size_t votes, turn;
     double share[GW_CAUSE_COUNT];   /* of its sampled time */
     double at[GW_CAUSE_COUNT];      /* where in a run it comes on average, 0..1: the order of the causes */
@@ -152,8 +168,10 @@ struct label {
     size_t ncalls;
     uint32_t *group_of;      /* by run; GW_NONE = not looked at */
     struct gw_array votes;   /* struct vote, by run */
-    struct gw_array members; /* struct member */
+    struct gw_array members; /* struct member: by operations */
+    struct gw_array like;    /* struct member: by length */
     struct gw_array groups;  /* struct group */
+    struct group pool[64];   /* of runs about as long as each other: for those whose own group was sampled too little */
     struct gw_array out;     /* struct gw_run: the new runs */
     uint32_t run;            /* being looked at */
     int oom;
@@ -203,24 +221,29 @@ static void on_sample(void *user, uint32_t event)
 {
     struct label *l = user;
     const struct gw_event *e = gw_ev(l->an, event);
+    if (!gw_samples_tells(l->an, e))
+        return;
     int64_t end = e->end < l->dev->runs[l->run].end ? e->end : l->dev->runs[l->run].end;
     struct vote *v = gw_array_push(&l->votes);
     if (v)
-        *v = (struct vote){l->run, event, gw_samples_cause(l->an, e), end > e->start ? end - e->start : 1};
+        *v = (struct vote){l->run, event, gw_samples_cause(l->an, e), end > e->start ? end - e->start : 1, gw_samples_off_cpu(e)};
     else
         l->oom = 1;
 }
+
+static uint64_t length_key(const struct gw_run *r) { return 63 - (uint64_t)__builtin_clzll((uint64_t)(r->end - r->start) | 1); }
 
 static void look_at(struct label *l, uint32_t run)
 {
     const struct gw_run *r = l->dev->runs + run;
     size_t k = next_call(l, r->end);
     uint32_t next = k < l->ncalls ? l->calls[k] : l->calls[l->ncalls - 1];
-    struct member *m = gw_array_push(&l->members);
-    if (!m) {
+    struct member *m = gw_array_push(&l->members), *like = gw_array_push(&l->like);
+    if (!m || !like) {
         l->oom = 1;
         return;
     }
+    *like = (struct member){length_key(r), run};
     *m = (struct member){(uint64_t)(k ? op_name(l, l->calls[k - 1]) : 0) << 32 | (k < l->ncalls ? op_name(l, next) : 0), run};
     l->run = run;
     gw_samples_each(l->an, gw_ev(l->an, next)->lane, r->start, r->end, on_sample, l);
@@ -252,25 +275,20 @@ static size_t votes_of(const struct label *l, uint32_t run, size_t *first)
     return lo;
 }
 
-static void make_group(struct label *l, uint32_t first, uint32_t count)
+static void count_votes(const struct label *l, struct group *g, const struct member *m, size_t count)
 {
-    const struct member *m = (const struct member *)l->members.data + first;
     const struct vote *v = l->votes.data;
-    struct group *g = gw_array_push(&l->groups);
     double all = 0;
-    if (!g) {
-        l->oom = 1;
-        return;
-    }
-    *g = (struct group){.first = first, .count = count};
-    for (uint32_t i = 0; i < count; i++) {
+    *g = (struct group){.member = m, .count = count};
+    for (size_t i = 0; i < count; i++) {
         size_t from, to = votes_of(l, m[i].run, &from);
         const struct gw_run *r = l->dev->runs + m[i].run;
-        l->group_of[m[i].run] = (uint32_t)l->groups.len - 1;
         for (size_t k = from; k < to; k++) {
-            double ns = (double)v[k].ns;
-            g->share[v[k].cause] += ns;
-            g->at[v[k].cause] += ns * (double)(gw_ev(l->an, v[k].sample)->start - r->start) / (double)(r->end - r->start);
+            double ns = (double)v[k].ns, at = (double)(gw_ev(l->an, v[k].sample)->start - r->start) / (double)(r->end - r->start);
+            g->share[v[k].cause] += ns * (1 - v[k].off);
+            g->at[v[k].cause] += ns * (1 - v[k].off) * at;
+            g->share[GW_CAUSE_OFF_CPU] += ns * v[k].off;
+            g->at[GW_CAUSE_OFF_CPU] += ns * v[k].off * at;
             all += ns;
             g->votes++;
         }
@@ -281,15 +299,34 @@ static void make_group(struct label *l, uint32_t first, uint32_t count)
     }
 }
 
+/* Groups by key, one after the other. `to_pool`: the key is the number of a pool. */
+static void make_groups(struct label *l, struct gw_array *members, int to_pool)
+{
+    struct member *m = members->data;
+    if (members->len)
+        qsort(m, members->len, sizeof *m, by_key);
+    for (size_t i = 0, k; i < members->len; i = k) {
+        for (k = i + 1; k < members->len && m[k].key == m[i].key; k++)
+            ;
+        struct group *g = to_pool ? &l->pool[m[i].key] : gw_array_push(&l->groups);
+        if (!g) {
+            l->oom = 1;
+            return;
+        }
+        count_votes(l, g, m + i, k - i);
+        for (size_t x = i; x < k && !to_pool; x++)
+            l->group_of[m[x].run] = (uint32_t)l->groups.len - 1;
+    }
+}
+
 /* A sample of the group with this cause, a different one each time: so many lines of code share the time as they should. */
 static uint32_t pick(const struct label *l, struct group *g, unsigned cause)
 {
-    const struct member *m = (const struct member *)l->members.data + g->first;
     const struct vote *v = l->votes.data;
     for (size_t tries = 0; tries < g->count; tries++) {
-        size_t from, to = votes_of(l, m[g->turn++ % g->count].run, &from);
+        size_t from, to = votes_of(l, g->member[g->turn++ % g->count].run, &from);
         for (size_t k = from; k < to; k++)
-            if (v[k].cause == cause)
+            if (v[k].cause == cause || (cause == GW_CAUSE_OFF_CPU && v[k].off > 0))
                 return v[k].sample;
     }
     return GW_NONE;
@@ -311,12 +348,18 @@ static void split_by_own(struct label *l, const struct gw_run *r, size_t from, s
 {
     const struct vote *v = l->votes.data;
     int64_t at = r->start;
+    double off = 0, all = 0;
     for (size_t k = from; k < to; k++) {
+        off += v[k].off * (double)v[k].ns;
+        all += (double)v[k].ns;
         if (k + 1 < to && v[k + 1].cause == v[k].cause)
             continue;
         int64_t end = k + 1 < to ? gw_ev(l->an, v[k + 1].sample)->start : r->end;
-        push(l, r, at, end, v[k].cause, v[k].sample);
+        int64_t runs = at + (int64_t)((double)(end - at) * (1 - off / all));
+        push(l, r, at, runs, v[k].cause, v[k].sample);
+        push(l, r, runs, end, GW_CAUSE_OFF_CPU, v[k].sample);
         at = end;
+        off = all = 0;
     }
 }
 
@@ -350,10 +393,13 @@ static void rewrite(struct label *l, uint32_t run)
     int64_t covered = 0;
     for (size_t k = from; k < to; k++)
         covered += v[k].ns;
+    struct group *like = g ? &l->pool[length_key(r)] : NULL;
     if (g && to > from && ((double)covered >= OWN_SHARE * (double)(r->end - r->start) || g->votes < ENOUGH))
         split_by_own(l, r, from, to);
     else if (g && g->votes >= ENOUGH)
         split_by_group(l, r, g);
+    else if (like && like->votes >= ENOUGH)
+        split_by_group(l, r, like);
     else
         push(l, r, r->start, r->end, r->label, r->leaf);
 }
@@ -381,14 +427,8 @@ static int relabel(struct label *l)
         if (dev->runs[i].label == GW_CAUSE_USER_CODE && l->ncalls)
             look_at(l, i);
     }
-    struct member *m = l->members.data;
-    if (l->members.len)
-        qsort(m, l->members.len, sizeof *m, by_key);
-    for (size_t i = 0, k; i < l->members.len; i = k) {
-        for (k = i + 1; k < l->members.len && m[k].key == m[i].key; k++)
-            ;
-        make_group(l, (uint32_t)i, (uint32_t)(k - i));
-    }
+    make_groups(l, &l->members, 0);
+    make_groups(l, &l->like, 1);
     for (uint32_t i = 0; i < dev->nruns && !l->oom; i++)
         rewrite(l, i);
     return l->oom ? GW_ENOMEM : keep_runs(l);
@@ -396,19 +436,26 @@ static int relabel(struct label *l)
 
 int gw_samples_label(struct gw_analysis *an, struct gw_dev *dev)
 {
-    struct label l = {.an = an, .dev = dev};
     if (!an->stacks)
         return GW_OK;
-    gw_array_init(&l.votes, sizeof(struct vote), 0);
-    gw_array_init(&l.members, sizeof(struct member), 0);
-    gw_array_init(&l.groups, sizeof(struct group), 0);
-    gw_array_init(&l.out, sizeof(struct gw_run), 0);
-    int rc = relabel(&l);
-    free(l.calls);
-    free(l.group_of);
-    gw_array_free(&l.votes);
-    gw_array_free(&l.members);
-    gw_array_free(&l.groups);
-    gw_array_free(&l.out);
+    struct label *p = calloc(1, sizeof *p); /* the pools are large */
+    if (!p)
+        return GW_ENOMEM;
+    p->an = an;
+    p->dev = dev;
+    gw_array_init(&p->votes, sizeof(struct vote), 0);
+    gw_array_init(&p->members, sizeof(struct member), 0);
+    gw_array_init(&p->like, sizeof(struct member), 0);
+    gw_array_init(&p->groups, sizeof(struct group), 0);
+    gw_array_init(&p->out, sizeof(struct gw_run), 0);
+    int rc = relabel(p);
+    free(p->calls);
+    free(p->group_of);
+    gw_array_free(&p->votes);
+    gw_array_free(&p->members);
+    gw_array_free(&p->like);
+    gw_array_free(&p->groups);
+    gw_array_free(&p->out);
+    free(p);
     return rc;
 }

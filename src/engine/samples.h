@@ -31,6 +31,10 @@ int gw_samples_label(struct gw_analysis *an, struct gw_dev *dev);
 
 /* What a sample of a launching thread says it does: an enum gw_cause, USER_CODE when nothing special. */
 unsigned gw_samples_cause(const struct gw_analysis *an, const struct gw_event *sample);
+/* Share of a sample's time in which its thread was ready but had to wait for a CPU; 0 when that is little or not known. */
+double gw_samples_off_cpu(const struct gw_event *sample);
+/* 1 when a sample says something about what its thread does. Of threads whose stacks are read now and then, only those with one. */
+int gw_samples_tells(const struct gw_analysis *an, const struct gw_event *sample);
 /* Classification of the sample's stack; NULL when it has none. */
 const struct gw_stack_info *gw_samples_stack(const struct gw_analysis *an, const struct gw_event *sample);
 /* Calls `fn` for the samples of a lane that start in [from, to), in order. */

@@ -9,7 +9,8 @@
 
 struct totals { /* of one role, while adding up */
     double state[GW_TS_COUNT], gap[GW_TS_COUNT], time, gap_time, cpu, wait;
-    double idle_known, blocked_known, unknown; /* asleep with a stack, and asleep where only the call is known and says little */
+    double work_time, work_cpu;                /* workers' main threads: time, and running or waiting for a CPU, exact */
+    double idle_known, blocked_known, unknown; /* theirs: asleep with a stack, and asleep where only the call is known and says little */
     size_t threads;
 };
 
@@ -48,9 +49,14 @@ static double in_gaps(struct adder *a, int64_t start, int64_t end)
     return ns;
 }
 
-static void add_worker(struct totals *t, const struct gw_analysis *an, const struct gw_event *e, double ns)
+static void add_worker(struct totals *t, const struct gw_analysis *an, const struct gw_event *e, double ns, double part)
 {
     const struct gw_stack_info *s = gw_samples_stack(an, e);
+    t->work_time += ns;
+    if (e->flags & GW_EV_HAS_CORR)
+        t->work_cpu += part * (double)(gw_sample_cpu_ns(e) + gw_sample_wait_ns(e));
+    else if (e->sub == GW_TS_RUNNING)
+        t->work_cpu += ns;
     if (e->sub == GW_TS_RUNNING || e->sub == GW_TS_STOPPED || e->sub == GW_TS_UNKNOWN)
         return;
     if (s)
@@ -80,8 +86,9 @@ static void add_sample(struct adder *a, const struct gw_event *e, enum gw_live_r
     gap = still ? gap : gap > 0 ? ns : 0;
     t->gap[e->sub] += gap;
     t->gap_time += gap;
-    if (role == GW_LIVE_WORKER)
-        add_worker(t, a->d->an, e, ns);
+    const struct gw_lane *lane = gw_trace_lane(a->d->an->t, e->lane);
+    if (role == GW_LIVE_WORKER && lane->tid == lane->pid)
+        add_worker(t, a->d->an, e, ns, part);
 }
 
 static void add_lanes(struct adder *a)
@@ -114,11 +121,15 @@ static void finish_role(struct gw_live_threads *r, const struct totals *t, doubl
     r->wait = t->wait / span;
     if (t->time <= 0)
         return;
-    /* sleep of unknown sort is split like the sleep that a stack explains; without any, a poll is a wait for a task */
+    /* Running is known from the scheduler's sums: samples miss it on a full machine, where the sampler itself has to wait until
+     * somebody sleeps. Sleep of unknown sort is split like the sleep that a stack explains; without any, a poll is a wait for a
+     * task. */
     double known = t->idle_known + t->blocked_known, idle = known > 0 ? t->idle_known / known : 1;
-    r->busy = t->state[GW_TS_RUNNING] / t->time;
-    r->idle = (t->idle_known + idle * t->unknown) / t->time;
-    r->blocked = (t->blocked_known + (1 - idle) * t->unknown) / t->time;
+    if (t->work_time <= 0)
+        return;
+    r->busy = fmin(t->work_cpu / t->work_time, 1);
+    r->idle = (1 - r->busy) * (known + t->unknown > 0 ? (t->idle_known + idle * t->unknown) / (known + t->unknown) : 1);
+    r->blocked = 1 - r->busy - r->idle;
 }
 
 /* --- processes and CPUs --------------------------------------------------------------------------------------------------- */
@@ -156,6 +167,10 @@ static void find_cpus(struct gw_live *l, const struct gw_analysis *an)
     l->spare = fmax(0, fmin(l->cpus - l->used, idle));
     if (isnan(l->cpus) || isnan(l->used))
         l->spare = NAN;
+    double user = gw_live_rate(l, an, "host.cpu_user_s", -1, -1), kernel = gw_live_rate(l, an, "host.cpu_system_s", -1, -1);
+    l->others = fmax(0, user + kernel - l->used);
+    if (isnan(user) || isnan(kernel) || isnan(l->used))
+        l->others = NAN;
     double periods = gw_live_rate(l, an, "cgroup.periods", -1, -1), out = gw_live_rate(l, an, "cgroup.throttled_periods", -1, -1);
     l->throttled = periods > 0 ? out / periods : NAN;
 }

@@ -20,7 +20,7 @@ struct gw_live_threads {
     double gap_time;              /* the same, inside the GPU's idle gaps */
     double gap[GW_TS_COUNT];
     double cpu, wait;             /* CPUs used and waited for, in CPUs: exact sums */
-    /* workers: running or ready; asleep inside the data set's code; waiting for a task or for room in the queue */
+    /* workers' main threads: running or ready; asleep inside the data set's code; waiting for a task or for room in the queue */
     double busy, blocked, idle;
 };
 
@@ -35,6 +35,7 @@ struct gw_live {
     double quota;                 /* the cgroup's, NAN none */
     double used;                  /* CPUs that the job used; NAN unknown */
     double spare;                 /* CPUs that it could have used besides; NAN unknown */
+    double others;                /* CPUs that processes outside the job use; NAN unknown */
     double throttled;             /* share of the quota's periods in which it ran out; NAN unknown */
     double gpu_busy;              /* share of time with a kernel, by NVML or GPM; NAN unknown */
     int64_t device;               /* NVML's index of the GPU, -1 unknown */

@@ -17,9 +17,11 @@ static double seen_causes(const struct gw_diag *d, const struct gw_live *l, doub
     const struct gw_lane *lane = gw_trace_lane(d->an->t, l->launcher);
     for (size_t i = 0; i < lane->count; i++) {
         const struct gw_event *e = gw_ev(d->an, lane->order[i]);
-        if (e->kind != GW_KIND_SAMPLE || e->start < l->from || e->start >= l->to)
+        if (e->kind != GW_KIND_SAMPLE || e->start < l->from || e->start >= l->to || !gw_samples_tells(d->an, e))
             continue;
-        share[gw_samples_cause(d->an, e)] += (double)(e->end - e->start);
+        double off = gw_samples_off_cpu(e);
+        share[gw_samples_cause(d->an, e)] += (double)(e->end - e->start) * (1 - off);
+        share[GW_CAUSE_OFF_CPU] += (double)(e->end - e->start) * off;
         all += (double)(e->end - e->start);
     }
     for (unsigned c = 0; c < GW_CAUSE_COUNT && all > 0; c++)

@@ -156,7 +156,10 @@ int gw_live_cpu_starved(struct gw_diag *d)
     }
     double ratio = wait / l->used, cost = gw_live_cpu_cost(d, l);
     int out = l->throttled >= GW_LIM_THROTTLED, few = l->cpus <= 0.75 * l->online && ratio >= 0.25 && l->used >= 0.75 * l->cpus;
-    if ((!out && !few) || cost < GW_LIM_COPY)
+    double idle = gw_live_rate(l, d->an, "host.cpu_idle_s", -1, -1);
+    /* the CPUs are there, but others sit on them */
+    int crowded = !few && ratio >= GW_LIM_RUN_QUEUE && l->used < 0.75 * l->cpus && l->others > 0.25 * l->online && idle < GW_LIM_SPARE_CPUS * l->online;
+    if ((!out && !few && !crowded) || cost < GW_LIM_COPY)
         return GW_SILENT;
     struct gw_draft *f = gw_diag_add(d, GW_F_CPU_STARVED, d->dev ? d->dev->cause_ns[GW_CAUSE_DATA_WAIT] + d->dev->cause_ns[GW_CAUSE_OFF_CPU] : (int64_t)(cost * (double)d->wall));
     double want = fmin(fmax(l->used + wait, out ? ready : 0), l->online), more = fmax(want / fmax(l->used, 0.1), 1);
@@ -169,7 +172,11 @@ int gw_live_cpu_starved(struct gw_diag *d)
     if (out)
         gw_diag_seen(d, f, l->throttled, "share", "cgroup", _("its quota ran out in %.0f %% of the periods: all its threads stood still until the next one"), 100 * l->throttled);
     gw_diag_seen(d, f, wait, "1", "scheduler", _("its threads used %.3g CPUs and waited for another %.3g"), l->used, wait);
-    if (out || !isnan(l->quota))
+    if (crowded)
+        gw_diag_seen(d, f, l->others, "1", "/proc/stat", _("processes outside this job use %.3g of the machine's %.0f CPUs"), l->others, l->online);
+    if (crowded && !out)
+        gw_diag_fix(f, _("run it where CPUs are free, or reserve some: `--exclusive` or `--cpus-per-task` (Slurm), a cpuset, `nice` for the others"), _("gpuwhy check: load"), "");
+    else if (out || !isnan(l->quota))
         gw_diag_fix(f, gw_arena_printf(d->arena, _("raise the limit, not the workers: at least %.0f CPUs (Kubernetes: limits.cpu; Docker: --cpus; Slurm: --cpus-per-task)"), ceil(want)), _("gpuwhy check: throttled periods"), "");
     else
         gw_diag_fix(f, gw_arena_printf(d->arena, _("let the job use at least %.0f CPUs: Slurm `--cpus-per-task=%.0f`, taskset, or `os.sched_setaffinity(0, range(os.cpu_count()))` where a library narrowed it"), ceil(want), ceil(want)),

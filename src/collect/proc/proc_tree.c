@@ -279,7 +279,7 @@ static void refocus(struct gw_tree *t, struct gw_tree_thread *r, uint64_t now, d
 
 #define STACK_NS 50000000ull        /* 20 stacks a second of a thread, at most */
 #define WORKER_STACK_NS 250000000ull/* 4 of a worker's: there may be many */
-enum { FUNCTIONS = 4096, WORKER_FUNCTIONS = 512, OPEN_TRIES = 6, MISSES = 40, MAX_STRINGS = 40000, FUTEX_X86 = 202, FUTEX_ARM = 98 };
+enum { FUNCTIONS = 4096, WORKER_FUNCTIONS = 512, OPEN_TRIES = 8, MISSES = 40, MAX_STRINGS = 40000, FUTEX_X86 = 202, FUTEX_ARM = 98 };
 
 static int is_worker(const struct gw_tree_process *p)
 {
@@ -303,12 +303,13 @@ static void open_python(struct gw_tree *t, struct gw_tree_process *p, uint64_t n
         return;
     const struct gw_tree_process *up = p->flags & GW_PF_FORKED ? find(t, p->ppid) : NULL;
     p->py_tries++;
-    p->py_next = now + (1000000000ull << p->py_tries);
+    /* the first second of a process may pass before its interpreter stands */
+    p->py_next = now + (p->py_tries < 4 ? 0 : 1000000000ull << p->py_tries);
     if (up && up->python)
         p->python = gw_py_like(up->python, p->pid, WORKER_FUNCTIONS);
     else
         p->python = gw_py_open(t->proc, p->pid, is_worker(p) ? WORKER_FUNCTIONS : FUNCTIONS, &again, why, sizeof why);
-    if (!p->python && !again && !up) {
+    if (!p->python && !up && (!again || p->py_tries == OPEN_TRIES)) {
         p->py_tries = OPEN_TRIES;
         if (!t->no_python++)
             gw_sink_factf(t->sink, "permission.stacks", "no: process %d: %s", p->pid, why);

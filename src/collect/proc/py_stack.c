@@ -401,7 +401,7 @@ struct gw_py *gw_py_open(int proc_root, int pid, unsigned functions, int *again,
     struct gw_py_place place;
     struct gw_py *p = NULL;
     int rc = gw_py_find(proc_root, pid, &place);
-    *again = rc == -ENOENT;
+    *again = rc == -ENOENT || rc == -ENOEXEC; /* a shared libpython is mapped some time after the program itself */
     if (rc < 0) {
         snprintf(why, cap, "%s", rc == -ENOENT ? "no Python runtime is mapped" : rc == -ENOEXEC ? "the interpreter's file has no symbols" : strerror(-rc));
         return NULL;

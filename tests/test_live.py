@@ -1,0 +1,222 @@
+#!/usr/bin/env python3
+"""`gpuwhy run` on small Python jobs that use a fake CUDA, with a package that looks like torch's loader: the verdict, the line.
+
+usage: test_live.py BUILD_DIR [CASE...]
+Verdicts that depend on free CPUs are asked for as a group: the machine may be busy.
+"""
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+
+BUILD = os.path.abspath(sys.argv[1])
+FAKES = os.path.join(BUILD, "fakes")
+HOOK = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "python", "gpuwhy_hook")
+
+TORCH = {
+    "__init__.py": "__version__ = '9.8.7'\n",
+    "utils/__init__.py": "", "utils/data/__init__.py": "from .dataloader import DataLoader\n", "utils/data/_utils/__init__.py": "",
+    "utils/data/_utils/fetch.py": "def fetch(dataset, i):\n    return dataset[i]\n",
+    "utils/data/_utils/worker.py": """
+from . import fetch
+def _worker_loop(dataset, tasks, results):
+    while True:
+        i = tasks.get()
+        if i is None:
+            break
+        results.put(fetch.fetch(dataset, i))
+""",
+    "utils/data/dataloader.py": """
+import multiprocessing
+from ._utils import fetch, worker
+class _SingleProcessDataLoaderIter:
+    def __init__(self, loader): self.loader, self.i = loader, 0
+    def __next__(self): return self._next_data()
+    def _next_data(self):
+        self.i += 1
+        return fetch.fetch(self.loader.dataset, self.i)
+class _MultiProcessingDataLoaderIter:
+    def __init__(self, loader):
+        ctx = multiprocessing.get_context('fork')
+        self.tasks, self.results = ctx.Queue(), ctx.Queue()
+        self.workers = [ctx.Process(target=worker._worker_loop, args=(loader.dataset, self.tasks, self.results), daemon=True) for _ in range(loader.num_workers)]
+        for w in self.workers: w.start()
+        for i in range(2 * loader.num_workers): self.tasks.put(i)
+    def __next__(self): return self._next_data()
+    def _next_data(self):
+        data = self.results.get()
+        self.tasks.put(0)
+        return data
+class DataLoader:
+    def __init__(self, dataset, num_workers=0): self.dataset, self.num_workers = dataset, num_workers
+    def __len__(self): return 10
+    def __iter__(self): return (_MultiProcessingDataLoaderIter if self.num_workers else _SingleProcessDataLoaderIter)(self)
+""",
+}
+
+JOB = """
+import ctypes, sys, threading, time
+from torch.utils.data import DataLoader
+gpu = ctypes.CDLL('libcuda.so.1')
+gpu.cuInit(0)
+
+def burn(seconds):
+    end = time.thread_time() + seconds
+    while time.thread_time() < end:
+        sum(range(300))
+
+class Decode:
+    def __getitem__(self, i):
+        burn(0.02)  # DECODE
+        return i
+
+class Read:
+    def __getitem__(self, i):
+        time.sleep(0.04)  # READ
+        return i
+
+def train(batches, extra=None, seconds=6):
+    it, end, n = iter(batches), time.time() + seconds, 0
+    while time.time() < end:
+        next(it)
+        if extra:
+            extra()
+        for name in (b'gemm', b'relu', b'norm', b'loss'):
+            gpu.fake_launch(name, ctypes.c_uint64(200000), 0)
+        n += 1
+    print('steps', n)
+
+class Nothing:
+    def __getitem__(self, i): return i
+
+def tokenise():
+    burn(0.02)  # TOKENISE
+
+def log_lines():
+    while True:
+        [str(x) for x in range(100000)]  # LOG
+
+what = sys.argv[1]
+if what == 'main_loading': train(DataLoader(Decode()))
+elif what == 'workers': train(DataLoader(Decode(), 2))
+elif what == 'storage': train(DataLoader(Read(), 2))
+elif what == 'preprocess': train(DataLoader(Nothing()), tokenise)
+elif what == 'lock':
+    threading.Thread(target=log_lines, daemon=True).start()
+    train(DataLoader(Nothing()), lambda: sum(range(30000)))
+"""
+
+
+class Job:
+    def __init__(self):
+        self.dir = tempfile.mkdtemp(prefix="gwlive-")
+        self.rec, self.prog = os.path.join(self.dir, "rec"), os.path.join(self.dir, "job.py")
+        for name, text in TORCH.items():
+            path = os.path.join(self.dir, "torch", name)
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            with open(path, "w") as f:
+                f.write(text)
+        with open(self.prog, "w") as f:
+            f.write(JOB)
+
+    def line(self, mark):
+        return JOB.split("# " + mark)[0].count("\n") + 1
+
+    def run(self, what, *options):
+        env = dict(os.environ, LD_LIBRARY_PATH=FAKES, FAKE_CUPTI_LIB=os.path.join(FAKES, "libcupti.so.13"), GPUWHY_NVML=os.path.join(FAKES, "libnvidia-ml.so.1"),
+                   ASAN_OPTIONS="detect_leaks=0:handle_segv=0", PYTHONPATH=self.dir)
+        env.pop("CUDA_INJECTION64_PATH", None)
+        p = subprocess.run([os.path.join(BUILD, "gpuwhy"), "run", "-o", self.rec, "--windows", "500ms,2s,2s,3s", "--no-report"] + list(options) +
+                           ["--", sys.executable, self.prog, what], env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True, timeout=120)
+        assert p.returncode == 0, (p.returncode, p.stderr)
+        out = subprocess.run([os.path.join(BUILD, "gpuwhy"), "read", "-q", "--json", "-", self.rec], stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True)
+        assert out.returncode == 0, out.stderr
+        self.report = json.loads(out.stdout)
+        return self
+
+    def verdict(self):
+        return self.report["verdict"]["finding"]
+
+    def finding(self, name):
+        return next((f for f in self.report["findings"] if f["id"] == name), None)
+
+    def says(self):
+        return self.report["verdict"]["sentence"], [(f["id"], f["where"][:2], [e["text"] for e in f["evidence"]]) for f in self.report["findings"]]
+
+    def at(self, name, mark):
+        f = self.finding(name)
+        return f and any(w["file"] == self.prog and w["line"] == self.line(mark) for w in f["where"])
+
+    def close(self):
+        shutil.rmtree(self.dir, ignore_errors=True)
+
+
+def case_main_loading():
+    j = Job().run("main_loading")
+    assert j.verdict() == "main-process-loading", j.says()
+    assert j.at("main-process-loading", "DECODE") or any("burn" in w["text"] or w["line"] in range(8, 12) for w in j.finding("main-process-loading")["where"]), j.says()
+    return j
+
+
+def case_workers():
+    j = Job().run("workers")
+    assert j.verdict() in ("too-few-workers", "workers-cpu-bound", "cpu-oversubscribed", "cpu-starved"), j.says()
+    assert any("workers" in e["text"] for e in j.finding(j.verdict())["evidence"]) or j.verdict() == "cpu-starved", j.says()
+    return j
+
+
+def case_storage():
+    j = Job().run("storage")
+    assert j.verdict() == "slow-storage", j.says()
+    assert j.at("slow-storage", "READ"), j.says()
+    return j
+
+
+def case_preprocess():
+    j = Job().run("preprocess")
+    assert j.verdict() == "main-thread-preprocess", j.says()
+    assert any(w["file"] == j.prog for w in j.finding("main-thread-preprocess")["where"]), j.says()
+    return j
+
+
+def case_lock():
+    j = Job().run("lock")
+    assert j.finding("gil-contention") and j.at("gil-contention", "LOG"), j.says()
+    return j
+
+
+def case_no_stacks():
+    """Without stacks the workers' states still tell that they sleep."""
+    j = Job().run("storage", "--no-stacks")
+    assert j.verdict() in ("slow-storage", "loader-starved", "main-thread-preprocess"), j.says()
+    return j
+
+
+def case_no_gpu_records():
+    """NVML and threads alone: a verdict, and a word about what it rests on."""
+    j = Job().run("storage", "--no-gpu-records")
+    assert "rests on NVML" in j.report["verdict"]["sentence"], j.says()
+    assert not j.report["devices"], j.report["devices"]
+    return j
+
+
+def main():
+    if not os.path.exists(os.path.join(FAKES, "libcupti.so.13")):
+        return 77
+    bad = 0
+    for name, fn in sorted((n[5:], f) for n, f in globals().items() if n.startswith("case_")):
+        if sys.argv[2:] and name not in sys.argv[2:]:
+            continue
+        try:
+            fn().close()
+            print("ok   " + name, flush=True)
+        except Exception as e:  # pylint: disable=broad-except
+            bad += 1
+            print("FAIL %s: %s: %s" % (name, type(e).__name__, e), flush=True)
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

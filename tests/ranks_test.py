@@ -181,6 +181,17 @@ class TestSimulated(Case):
         self.assertEqual(r["source"]["ranks"], 3)
         self.assertEqual(r["source"]["world_size"], 4)
 
+    def test_late_rank_missing(self):
+        """Without the late rank the others seem to exchange data slowly. That must not be blamed on the links."""
+        job = Job()
+        job.data_wait[3] = 8000
+        r = self.job(job, [0, 1])
+        self.assertIsNone(self.finding(r, "comm-slow-link"))
+        self.assertIn("comm-slow-link", [n["id"] for n in r["not_evaluated"]])
+        self.assertTrue(all(c["bus_bandwidth"] is None for c in r["collectives"]))
+        f = self.finding(r, "comm-exposed")
+        self.assertTrue(any("are not here" in e["text"] for e in f["against"]))
+
     def test_order_of_files(self):
         job = Job()
         job.data_wait[3] = 8000

@@ -226,12 +226,12 @@ static int transfer_medians(struct gw_cmp *c)
         if (n)
             qsort(v, n, sizeof *v, cmp_i64);
         k[q].transfer_median = n ? v[n / 2] : -1;
-        /* a group of all that were compared is the whole job, also when some of its ranks are not here */
+        /* A group of all that were compared may well be the whole job. With some of its ranks not here, the last one may be
+         * among those, and what looks like transfer is waiting. */
         int64_t world = c->list[0]->world_size;
-        if (k[q].ranks == (int64_t)c->n && world > k[q].ranks)
-            k[q].ranks = world;
+        int missing = k[q].ranks == (int64_t)c->n && world > k[q].ranks;
         k[q].bus_bandwidth =
-            n && k[q].bytes > 0 && k[q].transfer_median > 0
+            n && !missing && k[q].bytes > 0 && k[q].transfer_median > 0
                 ? (double)k[q].bytes * gw_coll_bus_factor(k[q].kind, k[q].ranks) / ((double)k[q].transfer_median * 1e-9)
                 : NAN;
     }

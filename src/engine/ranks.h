@@ -45,7 +45,7 @@ struct gw_ranks_row {
 struct gw_ranks_class {
     unsigned kind;          /* enum gw_coll */
     int64_t bytes;          /* -1 unknown or varying */
-    int64_t ranks;          /* of the process group: those compared, or the whole job when that is known to take part */
+    int64_t ranks;          /* of the process group, as far as they were compared */
     int64_t count;          /* matched collectives, each counted once for each group */
     int64_t transfer, wait; /* sums; the wait is the mean over the ranks */
     double bus_bandwidth;   /* bytes/s, from the median transfer; NAN unknown */
@@ -85,8 +85,8 @@ struct gw_ranks {
     int64_t before;                 /* matched collectives that the reasons rest on */
     struct gw_ranks_reason reason[GW_RANKS_REASONS];
     size_t reasons;
-    int64_t own_kernels,
-        other_kernels; /* compute kernels before those collectives, of late[0] and the others' median */
+    int64_t own_kernels;   /* compute kernels before those collectives, of late[0] */
+    int64_t other_kernels; /* and the others' median */
 };
 
 /* NULL when out of memory. Borrows the summaries. `n` >= 1. */

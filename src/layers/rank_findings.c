@@ -267,6 +267,11 @@ int gw_find_exposed_over_ranks(struct gw_rank_diag *g)
                         _("%.0f %% of that is in collectives that could not be matched over the ranks, and is split as "
                           "the others are"),
                         100 * (1 - moved / rest));
+    int64_t world = g->list[0]->world_size;
+    if (world > (int64_t)g->n)
+        gw_diag_against(&g->d, f, (double)world - (double)g->n, "count", "files",
+                        _("%" PRId64 " of the job's %" PRId64 " ranks are not here: part of it may be waiting for one of those"),
+                        world - (int64_t)g->n, world);
     for (size_t i = 0; i < g->x->ncls && i < 4; i++) {
         const struct gw_ranks_class *k = g->x->cls + i;
         const char *size =
@@ -316,9 +321,11 @@ int gw_find_slow_link(struct gw_rank_diag *g)
         sum += (double)k->transfer * k->bus_bandwidth;
         bytes = k->bytes > bytes ? k->bytes : bytes;
     }
+    int missing = world > (int64_t)g->n;
     if (time <= 0 || rate <= 0 || world > 8) {
         g->d.needs[GW_F_SLOW_LINK] =
-            time <= 0   ? _("messages of 8 MB or more whose size the recordings give (PyTorch 2.1 or later)")
+            missing     ? _("the traces of all ranks: what looks slow may wait for one that is not here")
+            : time <= 0 ? _("messages of 8 MB or more whose size the recordings give (PyTorch 2.1 or later)")
             : rate <= 0 ? _("the rate of the links between these GPUs: gpuwhy check")
                         : _("the rate of the network between the machines: gpuwhy check");
         return GW_NO_DATA;

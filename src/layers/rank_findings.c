@@ -325,7 +325,7 @@ int gw_find_slow_link(struct gw_rank_diag *g)
     if (time <= 0 || rate <= 0 || world > 8) {
         g->d.needs[GW_F_SLOW_LINK] =
             missing     ? _("the traces of all ranks: what looks slow may wait for one that is not here")
-            : time <= 0 ? _("messages of 8 MB or more whose size the recordings give (PyTorch 2.1 or later)")
+            : time <= 0 ? _("messages of 8 MB or more whose size the recordings give")
             : rate <= 0 ? _("the rate of the links between these GPUs: gpuwhy check")
                         : _("the rate of the network between the machines: gpuwhy check");
         return GW_NO_DATA;

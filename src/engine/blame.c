@@ -262,24 +262,35 @@ static double launch_share(const struct gw_bl *b, int64_t w0, int64_t w1)
     return need <= 0 ? 0 : need >= after ? 1 : need / after;
 }
 
+/* What stays launch-bound of a provisional piece, ns. */
+static int64_t kept(const struct gw_piece *p, double share)
+{
+    return p->pad == SPLIT ? (int64_t)((double)p->ns * share) : p->ns;
+}
+
 /* Second pass: the provisional pieces get their final causes. Lengths are kept to the nanosecond. */
 static int settle(struct gw_bl *b, double share)
 {
-    struct gw_array out;
-    gw_array_init(&out, sizeof(struct gw_piece), 0);
-    struct gw_gap *g = b->gaps.data;
     const struct gw_piece *p = b->pieces.data;
-    if (gw_array_reserve(&out, b->pieces.len * 2 + 1) < 0)
+    size_t want = 0, n = 0;
+    for (size_t i = 0; i < b->pieces.len; i++) /* counted first, so that the pieces are held twice and not three times */
+        want += (size_t)(kept(p + i, share) > 0) + (size_t)(kept(p + i, share) < p[i].ns);
+    struct gw_gap *g = gw_arena_calloc(b->an->arena, b->gaps.len, sizeof *g);
+    if (!g)
         return GW_ENOMEM;
-    struct gw_piece *o = out.data;
-    size_t n = 0;
-    for (size_t gi = 0; gi < b->gaps.len; gi++) {
+    size_t gaps = b->gaps.len;
+    if (gaps)
+        memcpy(g, b->gaps.data, gaps * sizeof *g);
+    gw_array_free(&b->gaps);
+    struct gw_piece *o = gw_arena_calloc(b->an->arena, want, sizeof *o);
+    if (!o)
+        return GW_ENOMEM;
+    for (size_t gi = 0; gi < gaps; gi++) {
         size_t first = n;
         for (uint32_t k = 0; k < g[gi].pieces; k++) {
             struct gw_piece q = p[g[gi].first_piece + k];
-            int split = q.pad == SPLIT;
+            int64_t keep = kept(&q, share);
             q.pad = 0;
-            int64_t keep = split ? (int64_t)((double)q.ns * share) : q.ns;
             if (keep < q.ns) {
                 struct gw_piece w = q;
                 w.ns = q.ns - keep;
@@ -288,24 +299,15 @@ static int settle(struct gw_bl *b, double share)
                 o[n++] = w;
             }
             q.ns = keep;
-            if (keep)
+            if (keep > 0)
                 o[n++] = q;
         }
         g[gi].first_piece = (uint32_t)first;
         g[gi].pieces = (uint32_t)(n - first);
     }
-    struct gw_gap *gaps = gw_arena_calloc(b->an->arena, b->gaps.len, sizeof *gaps);
-    struct gw_piece *pieces = gw_arena_calloc(b->an->arena, n, sizeof *pieces);
-    if (gaps && b->gaps.len)
-        memcpy(gaps, g, b->gaps.len * sizeof *gaps);
-    if (pieces && n)
-        memcpy(pieces, o, n * sizeof *pieces);
-    gw_array_free(&out);
-    if (!gaps || !pieces)
-        return GW_ENOMEM;
-    b->dev->gaps = gaps;
-    b->dev->ngaps = b->gaps.len;
-    b->dev->pieces = pieces;
+    b->dev->gaps = g;
+    b->dev->ngaps = gaps;
+    b->dev->pieces = o;
     b->dev->npieces = n;
     return GW_OK;
 }

@@ -6,6 +6,7 @@
 
 #include "engine/kernel_table.h"
 #include "layers/finding.h"
+#include "model/kernel_metrics.h"
 #include "layers/live.h"
 
 struct gw_eval {
@@ -286,7 +287,9 @@ static void judge(struct gw_diag *d, struct gw_report *r)
         enum gw_finding_id id = d->dev && d->answer[GW_F_TOO_LITTLE] != GW_FIRED ? GW_F_WARMUP_ONLY : GW_F_TOO_LITTLE;
         r->verdict.finding = gw_finding_info(id)->id;
         r->verdict.layer = "outside";
-        r->verdict.sentence = !d->dev ? _("No GPU data: the recording holds no GPU work at all, so nothing can be said about the GPU. Record with ProfilerActivity.CUDA, on a job that uses the GPU.")
+        size_t counters = d->dev ? 0 : gw_kernel_metrics_count(d->an->t);
+        r->verdict.sentence = counters ? gw_arena_printf(d->arena, _("Hardware counters of %zu kernels and no timeline: what the GPU waits for cannot be told from them. Give a trace of the same job; this version does not judge counters yet."), counters)
+                              : !d->dev ? _("No GPU data: the recording holds no GPU work at all, so nothing can be said about the GPU. Record with ProfilerActivity.CUDA, on a job that uses the GPU.")
                               : id == GW_F_TOO_LITTLE ? gw_arena_printf(d->arena, _("Too little was recorded to judge: %zu GPU operations. Record at least 10 steps after warm-up."), d->dev->nops)
                                                       : _("The recording holds only warm-up (compiling and loading). Record after it: `torch.profiler.schedule(wait=20, warmup=5, active=10)`.");
         return;

@@ -160,7 +160,7 @@ int gw_find_bandwidth(struct gw_diag *d)
     double moving = d->kernel_ns ? (double)(d->kclass_ns[GW_K_ELEMENTWISE] + d->kclass_ns[GW_K_COPY] + d->kclass_ns[GW_K_NORM] +
                                             d->kclass_ns[GW_K_REDUCE]) / (double)d->kernel_ns : 0;
     if (d->busy < 0.8 || moving < GW_LIM_BANDWIDTH || d->kernels == 0 || d->kernel_ns / (int64_t)d->kernels < 10000) {
-        d->needs[GW_F_BANDWIDTH] = gw_arena_printf(d->arena, _("hardware counters: gpuwhy run, or an ncu CSV (by name %.0f %% of kernel time moves data)"), 100 * moving);
+        d->needs[GW_F_BANDWIDTH] = gw_arena_printf(d->arena, _("hardware counters: gpuwhy run (by name %.0f %% of kernel time moves data)"), 100 * moving);
         return GW_NO_DATA;
     }
     struct gw_draft *f = gw_diag_add(d, GW_F_BANDWIDTH, -1);

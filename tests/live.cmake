@@ -4,7 +4,7 @@ if(TARGET gw_proc)
   target_link_libraries(py_stack_dump PRIVATE gw_proc)
   gw_python_test(py_stack test_py_stack.py $<TARGET_FILE:py_stack_dump>)
 endif()
-if(TARGET gpuwhy AND TARGET fake_cupti)
+if(TARGET gpuwhy AND TARGET fake_cupti AND NOT GW_SANITIZE AND NOT GW_TSAN) # Python does not load sanitized libraries
   gw_python_test(live test_live.py ${CMAKE_BINARY_DIR})
 endif()
 gw_python_test(hook test_hook.py ${CMAKE_SOURCE_DIR}/python/gpuwhy_hook)

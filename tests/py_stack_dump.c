@@ -1,6 +1,6 @@
 /*
- * py_stack_dump PID TID [N] - reads the Python stack of a thread N times (1), prints what came last and how often there was one.
- * "none: WHY" and status 1 when the process cannot be read.
+ * py_stack_dump PID TID [N] - reads the Python stack of a thread N times (1), prints what came last and how often there
+ * was one. "none: WHY" and status 1 when the process cannot be read.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -36,7 +36,8 @@ int main(int argc, char **argv)
     clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &b);
     double us = ((double)(b.tv_sec - a.tv_sec) * 1e9 + (double)(b.tv_nsec - a.tv_nsec)) / n / 1e3;
     int lock = gw_py_lock(p, &from, &to, &holder);
-    printf("version=%x good=%d lines=%d lock=%d holder=%d us=%.1f\n%s\n", gw_py_version(p), good, lines, lock, holder, us, last);
+    printf("version=%x good=%d lines=%d lock=%d holder=%d us=%.1f\n%s\n", gw_py_version(p), good, lines, lock, holder,
+           us, last);
     gw_py_close(p);
     return 0;
 }

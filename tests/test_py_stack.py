@@ -165,7 +165,7 @@ def case_busy(py):
     """A stack that changes all the time, of functions that come and go: most samples are good, none is nonsense."""
     with Program(py, BUSY) as p:
         stack, head = p.dump(n=3000)
-        assert int(p.head["good"]) > 1500 and p.head["good"] == p.head["lines"], head
+        assert int(p.head["good"]) > 1000 and p.head["good"] == p.head["lines"], head
         assert all(re.match(r".*(prog|fresh)\.py\(\d+\): (leaf|mid|gen|<module>|fresh|<listcomp>|leaf\.<locals>\.<listcomp>)$", x) for x in stack), stack
         assert p.head["holder"] in (str(p.p.pid), "0") and p.head["lock"] == "0", head
         assert float(p.head["us"]) < 5000, head  # 10 to 60 without sanitizers

@@ -99,7 +99,11 @@ static int gpu(struct text_host *h, const char *p)
     if (number(&p, &id) < 0 || h->f.gpu_count == 16)
         return -1;
     struct gw_host_gpu *g = &h->gpu[h->f.gpu_count++];
-    *g = (struct gw_host_gpu){.device = (int64_t)id, .memory_bytes = NAN, .sm_clock_max_mhz = NAN, .memory_clock_max_mhz = NAN, .power_limit_w = NAN,
+    *g = (struct gw_host_gpu){.device = (int64_t)id,
+                              .memory_bytes = NAN,
+                              .sm_clock_max_mhz = NAN,
+                              .memory_clock_max_mhz = NAN,
+                              .power_limit_w = NAN,
                               .power_default_w = NAN};
     while (*p) {
         if (pair(&p, "memory", v, sizeof v))
@@ -132,8 +136,19 @@ static int process(struct text_host *h, int64_t base, const char *p)
     if (number(&p, &pid) < 0 || h->f.process_count == MAX)
         return -1;
     struct gw_host_process *x = &h->process[h->f.process_count++];
-    *x = (struct gw_host_process){.pid = (int64_t)pid, .ppid = -1, .end = INT64_MAX, .name = "", .cpus_allowed = -1, .cpu_s = NAN, .rss_first = NAN,
-                                  .rss_last = NAN, .rss_max = NAN, .shared_last = NAN, .rchar = NAN, .read_bytes = NAN, .write_bytes = NAN};
+    *x = (struct gw_host_process){.pid = (int64_t)pid,
+                                  .ppid = -1,
+                                  .end = INT64_MAX,
+                                  .name = "",
+                                  .cpus_allowed = -1,
+                                  .cpu_s = NAN,
+                                  .rss_first = NAN,
+                                  .rss_last = NAN,
+                                  .rss_max = NAN,
+                                  .shared_last = NAN,
+                                  .rchar = NAN,
+                                  .read_bytes = NAN,
+                                  .write_bytes = NAN};
     while (*p) {
         if (pair(&p, "parent", v, sizeof v))
             x->ppid = atoll(v);
@@ -203,7 +218,11 @@ static int sample(struct gw_trace *t, struct text_host *h, int64_t base, const c
         state++;
     if (state == GW_TS_COUNT)
         return -1;
-    struct gw_event e = {.kind = GW_KIND_SAMPLE, .lane = gw_trace_lane_host(t, pid, tid), .start = base + start, .end = base + start + length, .sub = state,
+    struct gw_event e = {.kind = GW_KIND_SAMPLE,
+                         .lane = gw_trace_lane_host(t, pid, tid),
+                         .start = base + start,
+                         .end = base + start + length,
+                         .sub = state,
                          .flags = GW_EV_HAS_SUB | GW_EV_HAS_CORR};
     while (*p) {
         if (pair(&p, "cpu", v, sizeof v)) {
@@ -237,8 +256,13 @@ static int counter(struct gw_trace *t, struct text_host *h, int64_t base, const 
     size_t n = strlen(p);
     while (n && p[n - 1] <= ' ')
         n--;
-    struct gw_event e = {.kind = GW_KIND_COUNTER, .start = base + at, .end = base + at, .arg0 = gw_counter_bits(value), .flags = GW_EV_HAS_ARG0,
-                         .name = gw_trace_name(t, p, n), .lane = gw_trace_lane_counter(t, (int64_t)device, (int64_t)pid)};
+    struct gw_event e = {.kind = GW_KIND_COUNTER,
+                         .start = base + at,
+                         .end = base + at,
+                         .arg0 = gw_counter_bits(value),
+                         .flags = GW_EV_HAS_ARG0,
+                         .name = gw_trace_name(t, p, n),
+                         .lane = gw_trace_lane_counter(t, (int64_t)device, (int64_t)pid)};
     span(h, e.start, e.end);
     return gw_trace_add(t, &e);
 }
@@ -250,8 +274,16 @@ static int loader(struct gw_trace *t, struct text_host *h, const char *p)
     if (number(&p, &pid) < 0 || h->f.loader_count == 16)
         return -1;
     struct gw_host_loader *l = &h->loader[h->f.loader_count++];
-    *l = (struct gw_host_loader){.pid = (int64_t)pid, .num_workers = -1, .pin_memory = -1, .persistent_workers = -1, .prefetch_factor = -1, .batch_size = -1,
-                                 .drop_last = -1, .is_iterable = -1, .is_distributed = -1, .length = -1};
+    *l = (struct gw_host_loader){.pid = (int64_t)pid,
+                                 .num_workers = -1,
+                                 .pin_memory = -1,
+                                 .persistent_workers = -1,
+                                 .prefetch_factor = -1,
+                                 .batch_size = -1,
+                                 .drop_last = -1,
+                                 .is_iterable = -1,
+                                 .is_distributed = -1,
+                                 .length = -1};
     h->f.hook = 1;
     while (*p) {
         if (pair(&p, "num_workers", v, sizeof v))
@@ -281,9 +313,22 @@ int text_host_line(struct gw_trace *t, struct text_host **hp, int64_t base, cons
         h = *hp = calloc(1, sizeof *h);
         if (!h)
             return fail(why, cap, "out of memory", "");
-        h->f = (struct gw_host_facts){.from = INT64_MAX, .to = INT64_MIN, .recorded_ns = -1, .recorder_cpu_s = NAN, .inject_cpu_s = NAN, .cpus_online = -1,
-                                      .cpu_limit = NAN, .memory_bytes = NAN, .memory_limit_bytes = NAN, .trainer = -1, .cudnn_benchmark = -1, .cudnn_tf32 = -1,
-                                      .matmul_tf32 = -1, .torch_threads = -1, .anomaly = -1, .omp_threads = -1};
+        h->f = (struct gw_host_facts){.from = INT64_MAX,
+                                      .to = INT64_MIN,
+                                      .recorded_ns = -1,
+                                      .recorder_cpu_s = NAN,
+                                      .inject_cpu_s = NAN,
+                                      .cpus_online = -1,
+                                      .cpu_limit = NAN,
+                                      .memory_bytes = NAN,
+                                      .memory_limit_bytes = NAN,
+                                      .trainer = -1,
+                                      .cudnn_benchmark = -1,
+                                      .cudnn_tf32 = -1,
+                                      .matmul_tf32 = -1,
+                                      .torch_threads = -1,
+                                      .anomaly = -1,
+                                      .omp_threads = -1};
     }
     const char *p = line + strspn(line, " \t");
     int rc = -1;

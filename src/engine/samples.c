@@ -4,18 +4,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- stacks --------------------------------------------------------------------------------------------------------------- */
+/* --- stacks
+ * --------------------------------------------------------------------------------------------------------------- */
 
-static int has(const char *s, size_t n, const char *word)
-{
-    return memmem(s, n, word, strlen(word)) != NULL;
-}
+static int has(const char *s, size_t n, const char *word) { return memmem(s, n, word, strlen(word)) != NULL; }
 
 /* Frames of the machinery between a worker's loop and its queues. */
 static int is_plumbing(const char *s, size_t n)
 {
-    return has(s, n, "multiprocessing/") || has(s, n, "queue.py(") || has(s, n, "selectors.py(") || has(s, n, "threading.py(") ||
-           has(s, n, "socket.py(");
+    return has(s, n, "multiprocessing/") || has(s, n, "queue.py(") || has(s, n, "selectors.py(") ||
+           has(s, n, "threading.py(") || has(s, n, "socket.py(");
 }
 
 static void read_stack(const struct gw_analysis *an, const char *text, struct gw_stack_info *out)
@@ -36,7 +34,8 @@ static void read_stack(const struct gw_analysis *an, const char *text, struct gw
         int loader = has(f, n, "torch/utils/data/dataloader.py(");
         if (loader && (has(f, n, "_shutdown_workers") || has(f, n, "__del__") || (has(f, n, "__init__") && plumbing)))
             out->flags |= GW_STACK_RESPAWN;
-        if (has(f, n, "torch/utils/data/_utils/worker.py(") || (has(f, n, "multiprocessing/pool.py(") && has(f, n, "worker"))) {
+        if (has(f, n, "torch/utils/data/_utils/worker.py(") ||
+            (has(f, n, "multiprocessing/pool.py(") && has(f, n, "worker"))) {
             out->flags |= GW_STACK_WORKER;
             if (!other)
                 out->flags |= GW_STACK_IDLE_WORKER;
@@ -62,7 +61,8 @@ int gw_samples_stacks(struct gw_analysis *an)
     if (!s || !lanes)
         return GW_ENOMEM;
     for (size_t i = 0; i < an->t->events.len; i++)
-        if (ev[i].kind == GW_KIND_SAMPLE && (ev[i].flags & GW_EV_HAS_ARG1) && ev[i].arg1 && ev[i].arg1 <= n && !s[ev[i].arg1].inner) {
+        if (ev[i].kind == GW_KIND_SAMPLE && (ev[i].flags & GW_EV_HAS_ARG1) && ev[i].arg1 && ev[i].arg1 <= n &&
+            !s[ev[i].arg1].inner) {
             read_stack(an, gw_trace_text(an->t, (uint32_t)ev[i].arg1), s + ev[i].arg1);
             an->ranges++; /* stacks say what host code is about, as ranges do */
         }
@@ -76,12 +76,14 @@ int gw_samples_stacks(struct gw_analysis *an)
 
 const struct gw_stack_info *gw_samples_stack(const struct gw_analysis *an, const struct gw_event *e)
 {
-    if (!an->stacks || !(e->flags & GW_EV_HAS_ARG1) || e->arg1 > gw_intern_count(an->t->names) || !an->stacks[e->arg1].inner)
+    if (!an->stacks || !(e->flags & GW_EV_HAS_ARG1) || e->arg1 > gw_intern_count(an->t->names) ||
+        !an->stacks[e->arg1].inner)
         return NULL;
     return an->stacks + e->arg1;
 }
 
-/* --- one sample ------------------------------------------------------------------------------------------------------------- */
+/* --- one sample
+ * ------------------------------------------------------------------------------------------------------------- */
 
 static int has_workers(const struct gw_analysis *an)
 {
@@ -99,10 +101,13 @@ int gw_samples_tells(const struct gw_analysis *an, const struct gw_event *e)
 
 unsigned gw_samples_cause(const struct gw_analysis *an, const struct gw_event *e)
 {
-    static const struct { uint32_t ctx; unsigned cause; } rows[] = {
-        {GW_CTX_LOADING, GW_CAUSE_MAIN_LOADING}, {GW_CTX_LOADER, GW_CAUSE_DATA_WAIT}, {GW_CTX_CHECKPOINT, GW_CAUSE_CHECKPOINT},
-        {GW_CTX_COMPILE, GW_CAUSE_COMPILE},      {GW_CTX_HOST_COMM, GW_CAUSE_HOST_COMM}, {GW_CTX_EVAL, GW_CAUSE_EVALUATION},
-        {GW_CTX_SIM, GW_CAUSE_SIMULATOR}};
+    static const struct {
+        uint32_t ctx;
+        unsigned cause;
+    } rows[] = {{GW_CTX_LOADING, GW_CAUSE_MAIN_LOADING},  {GW_CTX_LOADER, GW_CAUSE_DATA_WAIT},
+                {GW_CTX_CHECKPOINT, GW_CAUSE_CHECKPOINT}, {GW_CTX_COMPILE, GW_CAUSE_COMPILE},
+                {GW_CTX_HOST_COMM, GW_CAUSE_HOST_COMM},   {GW_CTX_EVAL, GW_CAUSE_EVALUATION},
+                {GW_CTX_SIM, GW_CAUSE_SIMULATOR}};
     const struct gw_stack_info *s = gw_samples_stack(an, e);
     if (s && (s->flags & GW_STACK_RESPAWN))
         return GW_CAUSE_RESPAWN;
@@ -124,10 +129,12 @@ unsigned gw_samples_cause(const struct gw_analysis *an, const struct gw_event *e
 double gw_samples_off_cpu(const struct gw_event *e)
 {
     double cpu = (double)gw_sample_cpu_ns(e), wait = (double)gw_sample_wait_ns(e);
-    return e->sub == GW_TS_RUNNING && (e->flags & GW_EV_HAS_CORR) && wait > 0.1 * (cpu + wait) ? wait / (cpu + wait) : 0;
+    return e->sub == GW_TS_RUNNING && (e->flags & GW_EV_HAS_CORR) && wait > 0.1 * (cpu + wait) ? wait / (cpu + wait)
+                                                                                               : 0;
 }
 
-void gw_samples_each(const struct gw_analysis *an, uint32_t lane, int64_t from, int64_t to, void (*fn)(void *, uint32_t), void *user)
+void gw_samples_each(const struct gw_analysis *an, uint32_t lane, int64_t from, int64_t to,
+                     void (*fn)(void *, uint32_t), void *user)
 {
     const struct gw_lane *l = gw_trace_lane(an->t, lane);
     size_t lo = 0, hi = l->count;
@@ -143,28 +150,36 @@ void gw_samples_each(const struct gw_analysis *an, uint32_t lane, int64_t from, 
             fn(user, l->order[lo]);
 }
 
-/* --- groups of runs ----------------------------------------------------------------------------------------------------------- */
+/* --- groups of runs
+ * ----------------------------------------------------------------------------------------------------------- */
 
 #define OWN_SHARE 0.5 /* samples that cover this much of a run speak for it; below, the runs like it do */
 #define ENOUGH 3      /* samples that a group needs to say how its time is shared */
 
 /* One sample inside one run, the time that it stands for, and the share of that in which it only waited for a CPU. */
-struct vote { uint32_t run, sample, cause; int64_t ns; double off; };
+struct vote {
+    uint32_t run, sample, cause;
+    int64_t ns;
+    double off;
+};
 
-struct member { uint64_t key; uint32_t run; };
+struct member {
+    uint64_t key;
+    uint32_t run;
+};
 
 struct group { /* runs between the same two GPU operations: the same code */
     const struct member *member;
     size_t count;
     size_t votes, turn;
-    double share[GW_CAUSE_COUNT];   /* of its sampled time */
-    double at[GW_CAUSE_COUNT];      /* where in a run it comes on average, 0..1: the order of the causes */
+    double share[GW_CAUSE_COUNT]; /* of its sampled time */
+    double at[GW_CAUSE_COUNT];    /* where in a run it comes on average, 0..1: the order of the causes */
 };
 
 struct label {
     struct gw_analysis *an;
     struct gw_dev *dev;
-    uint32_t *calls;         /* launching calls by start */
+    uint32_t *calls; /* launching calls by start */
     size_t ncalls;
     uint32_t *group_of;      /* by run; GW_NONE = not looked at */
     struct gw_array votes;   /* struct vote, by run */
@@ -226,12 +241,16 @@ static void on_sample(void *user, uint32_t event)
     int64_t end = e->end < l->dev->runs[l->run].end ? e->end : l->dev->runs[l->run].end;
     struct vote *v = gw_array_push(&l->votes);
     if (v)
-        *v = (struct vote){l->run, event, gw_samples_cause(l->an, e), end > e->start ? end - e->start : 1, gw_samples_off_cpu(e)};
+        *v = (struct vote){l->run, event, gw_samples_cause(l->an, e), end > e->start ? end - e->start : 1,
+                           gw_samples_off_cpu(e)};
     else
         l->oom = 1;
 }
 
-static uint64_t length_key(const struct gw_run *r) { return 63 - (uint64_t)__builtin_clzll((uint64_t)(r->end - r->start) | 1); }
+static uint64_t length_key(const struct gw_run *r)
+{
+    return 63 - (uint64_t)__builtin_clzll((uint64_t)(r->end - r->start) | 1);
+}
 
 static void look_at(struct label *l, uint32_t run)
 {
@@ -244,7 +263,8 @@ static void look_at(struct label *l, uint32_t run)
         return;
     }
     *like = (struct member){length_key(r), run};
-    *m = (struct member){(uint64_t)(k ? op_name(l, l->calls[k - 1]) : 0) << 32 | (k < l->ncalls ? op_name(l, next) : 0), run};
+    *m = (struct member){(uint64_t)(k ? op_name(l, l->calls[k - 1]) : 0) << 32 | (k < l->ncalls ? op_name(l, next) : 0),
+                         run};
     l->run = run;
     gw_samples_each(l->an, gw_ev(l->an, next)->lane, r->start, r->end, on_sample, l);
 }
@@ -284,7 +304,8 @@ static void count_votes(const struct label *l, struct group *g, const struct mem
         size_t from, to = votes_of(l, m[i].run, &from);
         const struct gw_run *r = l->dev->runs + m[i].run;
         for (size_t k = from; k < to; k++) {
-            double ns = (double)v[k].ns, at = (double)(gw_ev(l->an, v[k].sample)->start - r->start) / (double)(r->end - r->start);
+            double ns = (double)v[k].ns,
+                   at = (double)(gw_ev(l->an, v[k].sample)->start - r->start) / (double)(r->end - r->start);
             g->share[v[k].cause] += ns * (1 - v[k].off);
             g->at[v[k].cause] += ns * (1 - v[k].off) * at;
             g->share[GW_CAUSE_OFF_CPU] += ns * v[k].off;
@@ -319,7 +340,8 @@ static void make_groups(struct label *l, struct gw_array *members, int to_pool)
     }
 }
 
-/* A sample of the group with this cause, a different one each time: so many lines of code share the time as they should. */
+/* A sample of the group with this cause, a different one each time: so many lines of code share the time as they
+ * should. */
 static uint32_t pick(const struct label *l, struct group *g, unsigned cause)
 {
     const struct vote *v = l->votes.data;

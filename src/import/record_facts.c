@@ -13,9 +13,20 @@ int gw_record_facts_begin(struct gw_record_import *im)
     struct gw_host_facts *h = gw_arena_alloc(im->t->arena, sizeof *h);
     if (!h)
         return GW_ENOMEM;
-    *h = (struct gw_host_facts){.recorded_ns = -1, .recorder_cpu_s = NAN, .inject_cpu_s = NAN, .cpus_online = -1, .cpu_limit = NAN,
-                                .memory_bytes = NAN, .memory_limit_bytes = NAN, .trainer = -1, .cudnn_benchmark = -1, .cudnn_tf32 = -1,
-                                .matmul_tf32 = -1, .torch_threads = -1, .anomaly = -1, .omp_threads = -1};
+    *h = (struct gw_host_facts){.recorded_ns = -1,
+                                .recorder_cpu_s = NAN,
+                                .inject_cpu_s = NAN,
+                                .cpus_online = -1,
+                                .cpu_limit = NAN,
+                                .memory_bytes = NAN,
+                                .memory_limit_bytes = NAN,
+                                .trainer = -1,
+                                .cudnn_benchmark = -1,
+                                .cudnn_tf32 = -1,
+                                .matmul_tf32 = -1,
+                                .torch_threads = -1,
+                                .anomaly = -1,
+                                .omp_threads = -1};
     im->host = h;
     im->job_pid = -1;
     gw_array_init(&im->host_gpus, sizeof(struct gw_host_gpu), MAX_GPUS);
@@ -62,8 +73,12 @@ static struct gw_host_gpu *gpu_at(struct gw_record_import *im, int64_t index)
             return g + i;
     g = gw_array_push(&im->host_gpus);
     if (g)
-        *g = (struct gw_host_gpu){.device = index, .memory_bytes = NAN, .sm_clock_max_mhz = NAN, .memory_clock_max_mhz = NAN,
-                                  .power_limit_w = NAN, .power_default_w = NAN};
+        *g = (struct gw_host_gpu){.device = index,
+                                  .memory_bytes = NAN,
+                                  .sm_clock_max_mhz = NAN,
+                                  .memory_clock_max_mhz = NAN,
+                                  .power_limit_w = NAN,
+                                  .power_default_w = NAN};
     return g;
 }
 
@@ -78,10 +93,14 @@ static void gpu_fact(struct gw_record_import *im, const char *rest)
     if (!g)
         return;
     snprintf(key, sizeof key, "%.*s", (int)(eq - end), end);
-    const struct { const char *key; double *to; } numbers[] = {
-        {"memory_bytes", &g->memory_bytes}, {"sm_clock_max_mhz", &g->sm_clock_max_mhz},
-        {"memory_clock_max_mhz", &g->memory_clock_max_mhz}, {"power_limit_w", &g->power_limit_w},
-        {"power_default_w", &g->power_default_w}};
+    const struct {
+        const char *key;
+        double *to;
+    } numbers[] = {{"memory_bytes", &g->memory_bytes},
+                   {"sm_clock_max_mhz", &g->sm_clock_max_mhz},
+                   {"memory_clock_max_mhz", &g->memory_clock_max_mhz},
+                   {"power_limit_w", &g->power_limit_w},
+                   {"power_default_w", &g->power_default_w}};
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         if (strcmp(numbers[i].key, key) == 0)
             *numbers[i].to = atof(eq + 1);
@@ -104,7 +123,8 @@ static void mount_fact(struct gw_record_import *im, const char *rest)
         return;
     struct gw_arena *a = im->t->arena;
     *m = (struct gw_host_mount){.type = gw_arena_strndup(a, rest, (size_t)(space - rest)),
-                                .point = gw_arena_strndup(a, space + 1, (size_t)(eq - space - 1)), .file = gw_arena_strdup(a, eq + 1)};
+                                .point = gw_arena_strndup(a, space + 1, (size_t)(eq - space - 1)),
+                                .file = gw_arena_strdup(a, eq + 1)};
     if (!m->type || !m->point || !m->file)
         im->host_mounts.len--;
     else
@@ -121,10 +141,13 @@ void gw_record_facts_line(struct gw_record_import *im, const char *line)
         return;
     snprintf(key, sizeof key, "%.*s", (int)(eq - line), line);
     const char *v = eq + 1;
-    const struct { const char *key; double *to; } numbers[] = {{"cgroup.cpu_limit", &h->cpu_limit},
-                                                               {"cgroup.memory_limit_bytes", &h->memory_limit_bytes},
-                                                               {"host.memory_bytes", &h->memory_bytes},
-                                                               {"recorder.cpu_s", &h->recorder_cpu_s}};
+    const struct {
+        const char *key;
+        double *to;
+    } numbers[] = {{"cgroup.cpu_limit", &h->cpu_limit},
+                   {"cgroup.memory_limit_bytes", &h->memory_limit_bytes},
+                   {"host.memory_bytes", &h->memory_bytes},
+                   {"recorder.cpu_s", &h->recorder_cpu_s}};
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         if (strcmp(numbers[i].key, key) == 0)
             *numbers[i].to = atof(v);

@@ -1,6 +1,7 @@
 /*
- * record_hook.c - what the settings hook (python/gpuwhy_hook/) wrote: hook-PID.jsonl, one flat object a line. Later lines
- * add to or replace earlier ones. A line that is no such object is left out: it is the last one of a killed process.
+ * record_hook.c - what the settings hook (python/gpuwhy_hook/) wrote: hook-PID.jsonl, one flat object a line. Later
+ * lines add to or replace earlier ones. A line that is no such object is left out: it is the last one of a killed
+ * process.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -14,7 +15,12 @@
 
 enum { MAX_HOOK_BYTES = 4 << 20, MAX_LOADERS = 1024, MAX_MEMBERS = 48 };
 
-struct member { const char *key; size_t key_len; const char *value; size_t len; };
+struct member {
+    const char *key;
+    size_t key_len;
+    const char *value;
+    size_t len;
+};
 
 struct line {
     struct gw_trace *t;
@@ -107,8 +113,16 @@ static struct gw_host_loader *loader_at(struct hook *h, int64_t id)
     if (!l)
         return NULL;
     *slot = id;
-    *l = (struct gw_host_loader){.pid = h->pid, .num_workers = -1, .pin_memory = -1, .persistent_workers = -1, .prefetch_factor = -1,
-                                 .batch_size = -1, .drop_last = -1, .is_iterable = -1, .is_distributed = -1, .length = -1};
+    *l = (struct gw_host_loader){.pid = h->pid,
+                                 .num_workers = -1,
+                                 .pin_memory = -1,
+                                 .persistent_workers = -1,
+                                 .prefetch_factor = -1,
+                                 .batch_size = -1,
+                                 .drop_last = -1,
+                                 .is_iterable = -1,
+                                 .is_distributed = -1,
+                                 .length = -1};
     return l;
 }
 
@@ -117,10 +131,17 @@ static void on_loader(struct hook *h, const struct line *l)
     struct gw_host_loader *x = loader_at(h, number(l, "id", -1));
     if (!x)
         return;
-    const struct { const char *key; int *to; } ints[] = {
-        {"num_workers", &x->num_workers}, {"pin_memory", &x->pin_memory}, {"persistent_workers", &x->persistent_workers},
-        {"prefetch_factor", &x->prefetch_factor}, {"batch_size", &x->batch_size}, {"drop_last", &x->drop_last},
-        {"iterable", &x->is_iterable}, {"distributed", &x->is_distributed}};
+    const struct {
+        const char *key;
+        int *to;
+    } ints[] = {{"num_workers", &x->num_workers},
+                {"pin_memory", &x->pin_memory},
+                {"persistent_workers", &x->persistent_workers},
+                {"prefetch_factor", &x->prefetch_factor},
+                {"batch_size", &x->batch_size},
+                {"drop_last", &x->drop_last},
+                {"iterable", &x->is_iterable},
+                {"distributed", &x->is_distributed}};
     for (size_t i = 0; i < sizeof ints / sizeof *ints; i++)
         set_int(l, ints[i].key, ints[i].to);
     set_text(l, "sampler", &x->sampler);
@@ -186,7 +207,10 @@ static void read_file(struct hook *h, const char *path)
 }
 
 static int by_name(const struct dirent **a, const struct dirent **b) { return strcmp((*a)->d_name, (*b)->d_name); }
-static int is_hook(const struct dirent *d) { return strncmp(d->d_name, "hook-", 5) == 0 && strstr(d->d_name, ".jsonl"); }
+static int is_hook(const struct dirent *d)
+{
+    return strncmp(d->d_name, "hook-", 5) == 0 && strstr(d->d_name, ".jsonl");
+}
 
 void gw_record_read_hooks(struct gw_record_import *im)
 {

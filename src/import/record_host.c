@@ -1,8 +1,8 @@
 /*
  * record_host.c - the recorder's own file into the trace: samples of threads, counters, processes.
  *
- * Read once, in the order of the file. Processes are followed over the whole recording; samples and counters become events
- * only around the time for which there is GPU work, so that a recording of a day does not fill the memory.
+ * Read once, in the order of the file. Processes are followed over the whole recording; samples and counters become
+ * events only around the time for which there is GPU work, so that a recording of a day does not fill the memory.
  */
 #include <math.h>
 #include <stdio.h>
@@ -12,18 +12,23 @@
 #include "import/record_internal.h"
 
 #define SEC 1000000000ll
-#define KEEP_AROUND (60 * SEC)  /* of samples before and after the GPU work in the trace */
-#define KEEP_ALONE (600 * SEC)  /* without GPU work: the last ten minutes */
-#define LONGEST (1500000000ll)  /* a thread is sampled every second at least; a longer hole is not known */
+#define KEEP_AROUND (60 * SEC) /* of samples before and after the GPU work in the trace */
+#define KEEP_ALONE (600 * SEC) /* without GPU work: the last ten minutes */
+#define LONGEST (1500000000ll) /* a thread is sampled every second at least; a longer hole is not known */
 enum { MAX_NAMES = 1 << 20, MAX_PROCESSES = 65536, MAX_LANES = 1 << 20 };
 
 /* Counters of a process that are kept for its whole life. */
 enum slot { SLOT_NONE, SLOT_RSS, SLOT_SHARED, SLOT_RCHAR, SLOT_READ, SLOT_WRITE, SLOT_CPU };
-static const struct { const char *name; enum slot slot; } slots[] = {
-    {"process.rss_bytes", SLOT_RSS}, {"process.shared_bytes", SLOT_SHARED}, {"process.rchar", SLOT_RCHAR},
-    {"process.read_bytes", SLOT_READ}, {"process.write_bytes", SLOT_WRITE}, {"process.cpu_s", SLOT_CPU}};
+static const struct {
+    const char *name;
+    enum slot slot;
+} slots[] = {{"process.rss_bytes", SLOT_RSS},   {"process.shared_bytes", SLOT_SHARED}, {"process.rchar", SLOT_RCHAR},
+             {"process.read_bytes", SLOT_READ}, {"process.write_bytes", SLOT_WRITE},   {"process.cpu_s", SLOT_CPU}};
 
-struct text { uint32_t name; uint8_t slot; }; /* of a string of the record: its id in the trace */
+struct text {
+    uint32_t name;
+    uint8_t slot;
+}; /* of a string of the record: its id in the trace */
 
 struct sample { /* the last one of a thread, waiting for its end */
     struct gw_rec_thread t;
@@ -40,11 +45,11 @@ struct process { /* beside gw_host_process */
 struct host_file {
     struct gw_record_import *im;
     struct gw_reader r;
-    int64_t from, to;         /* CLOCK_REALTIME: what is kept */
-    struct gw_array text;     /* struct text, by string id */
-    struct gw_array pending;  /* struct sample, by lane */
-    struct gw_array process;  /* struct process */
-    int64_t last;             /* the latest stamp */
+    int64_t from, to;        /* CLOCK_REALTIME: what is kept */
+    struct gw_array text;    /* struct text, by string id */
+    struct gw_array pending; /* struct sample, by lane */
+    struct gw_array process; /* struct process */
+    int64_t last;            /* the latest stamp */
 };
 
 static const char *text_of(const struct host_file *f, uint32_t id)
@@ -82,14 +87,17 @@ static void learn_name(struct host_file *f, const struct gw_chunk *c)
             t->slot = (uint8_t)slots[i].slot;
 }
 
-/* --- threads ---------------------------------------------------------------------------------------------------------- */
+/* --- threads
+ * ---------------------------------------------------------------------------------------------------------- */
 
 static int emit(struct host_file *f, uint32_t lane, const struct gw_rec_thread *a, const struct gw_rec_thread *b)
 {
     int64_t start = (int64_t)a->realtime_ns - f->im->base_ns, end = start;
     if (!is_kept(f, (int64_t)a->realtime_ns))
         return 0;
-    struct gw_event e = {.kind = GW_KIND_SAMPLE, .lane = lane, .flags = GW_EV_HAS_SUB,
+    struct gw_event e = {.kind = GW_KIND_SAMPLE,
+                         .lane = lane,
+                         .flags = GW_EV_HAS_SUB,
                          .sub = gw_record_state(a, f->im->machine_arm, text_of(f, a->wchan))};
     if (b && b->realtime_ns > a->realtime_ns && (int64_t)(b->realtime_ns - a->realtime_ns) <= LONGEST) {
         end = (int64_t)b->realtime_ns - f->im->base_ns;
@@ -145,7 +153,8 @@ static int add_thread(struct host_file *f, const struct gw_rec_thread *t)
     return rc;
 }
 
-/* --- processes -------------------------------------------------------------------------------------------------------- */
+/* --- processes
+ * -------------------------------------------------------------------------------------------------------- */
 
 static struct process *process_at(struct host_file *f, int64_t pid)
 {
@@ -174,9 +183,19 @@ static void add_process(struct host_file *f, const struct gw_rec_process *r)
         if (!p)
             return;
         *p = (struct process){.rchar0 = NAN, .read0 = NAN, .write0 = NAN};
-        p->p = (struct gw_host_process){.pid = r->pid, .ppid = r->ppid, .start = at, .end = INT64_MAX,
-                                        .cpus_allowed = allowed_of(f->im, r->pid), .cpu_s = NAN, .rss_first = NAN, .rss_last = NAN,
-                                        .rss_max = NAN, .shared_last = NAN, .rchar = NAN, .read_bytes = NAN, .write_bytes = NAN};
+        p->p = (struct gw_host_process){.pid = r->pid,
+                                        .ppid = r->ppid,
+                                        .start = at,
+                                        .end = INT64_MAX,
+                                        .cpus_allowed = allowed_of(f->im, r->pid),
+                                        .cpu_s = NAN,
+                                        .rss_first = NAN,
+                                        .rss_last = NAN,
+                                        .rss_max = NAN,
+                                        .shared_last = NAN,
+                                        .rchar = NAN,
+                                        .read_bytes = NAN,
+                                        .write_bytes = NAN};
     }
     if (r->what == GW_PW_ENDED) {
         p->p.end = at;
@@ -223,8 +242,13 @@ static int add_counter(struct host_file *f, const struct gw_rec_counter *c)
     if (!is_kept(f, (int64_t)c->realtime_ns) || !name_of(f, c->name))
         return 0;
     int64_t at = (int64_t)c->realtime_ns - f->im->base_ns;
-    struct gw_event e = {.kind = GW_KIND_COUNTER, .start = at, .end = at, .arg0 = gw_counter_bits(c->value), .flags = GW_EV_HAS_ARG0,
-                         .name = name_of(f, c->name), .lane = gw_trace_lane_counter(t, c->device, c->pid ? (int64_t)c->pid : -1)};
+    struct gw_event e = {.kind = GW_KIND_COUNTER,
+                         .start = at,
+                         .end = at,
+                         .arg0 = gw_counter_bits(c->value),
+                         .flags = GW_EV_HAS_ARG0,
+                         .name = name_of(f, c->name),
+                         .lane = gw_trace_lane_counter(t, c->device, c->pid ? (int64_t)c->pid : -1)};
     if (c->item) {
         char text[400];
         int n = snprintf(text, sizeof text, "%.150s %.200s", text_of(f, c->name), text_of(f, c->item));
@@ -233,7 +257,8 @@ static int add_counter(struct host_file *f, const struct gw_rec_counter *c)
     return gw_trace_add(t, &e);
 }
 
-/* --- the file --------------------------------------------------------------------------------------------------------- */
+/* --- the file
+ * --------------------------------------------------------------------------------------------------------- */
 
 static void add_chunk(struct host_file *f, const struct gw_chunk *c)
 {
@@ -276,7 +301,8 @@ static void find_period(struct host_file *f)
     f->to = last + SEC;
 }
 
-/* Which process the job is about: the one whose GPU work was recorded, else one that has the driver, else the busiest. */
+/* Which process the job is about: the one whose GPU work was recorded, else one that has the driver, else the busiest.
+ */
 static void find_trainers(struct host_file *f)
 {
     struct gw_record_import *im = f->im;
@@ -318,7 +344,8 @@ static int finish_processes(struct host_file *f)
     for (size_t i = 0; i < f->process.len; i++) {
         if (p[i].p.role != GW_HR_TRAINER) {
             const struct process *up = process_at(f, p[i].p.ppid);
-            p[i].p.role = gw_record_role(p[i].flags, text_of(f, p[i].comm), p[i].p.name ? p[i].p.name : "", up ? up->p.role : GW_HR_OTHER);
+            p[i].p.role = gw_record_role(p[i].flags, text_of(f, p[i].comm), p[i].p.name ? p[i].p.name : "",
+                                         up ? up->p.role : GW_HR_OTHER);
         }
         out[i] = p[i].p;
     }

@@ -1,11 +1,15 @@
-/* record_state.c - what the numbers of /proc mean: thread states, roles of processes, file systems. See record_internal.h. */
+/* record_state.c - what the numbers of /proc mean: thread states, roles of processes, file systems. See
+ * record_internal.h. */
 #include <string.h>
 
 #include "import/record_internal.h"
 
 /* GW_CALL(x86-64, arm64, state): system calls that a thread may sleep in; -1 = not there. Numbers from the kernel's
  * syscall tables (arch/x86/entry/syscalls/syscall_64.tbl, include/uapi/asm-generic/unistd.h). */
-static const struct { int x86, arm; uint8_t state; } calls[] = {
+static const struct {
+    int x86, arm;
+    uint8_t state;
+} calls[] = {
     {0, 63, GW_TS_PIPE},     /* read: FILE when the descriptor is a file, see below */
     {17, 67, GW_TS_FILE},    /* pread64 */
     {19, 65, GW_TS_PIPE},    /* readv */
@@ -54,8 +58,10 @@ unsigned gw_record_state(const struct gw_rec_thread *t, int arm, const char *wch
     switch (t->state) {
     case 'R': return GW_TS_RUNNING;
     case 'D': return GW_TS_DISK;
-    case 'T': case 't': return GW_TS_STOPPED;
-    case 'S': case 'I': break;
+    case 'T':
+    case 't': return GW_TS_STOPPED;
+    case 'S':
+    case 'I': break;
     default: return GW_TS_UNKNOWN;
     }
     if (t->flags & GW_TF_WANTS_GIL)
@@ -67,11 +73,27 @@ unsigned gw_record_state(const struct gw_rec_thread *t, int arm, const char *wch
             return calls[i].state;
         }
     /* Where the call is hidden from us, the kernel function may not be. */
-    static const struct { const char *word; uint8_t state; } words[] = {
-        {"futex", GW_TS_FUTEX}, {"poll", GW_TS_POLL}, {"epoll", GW_TS_POLL}, {"select", GW_TS_POLL}, {"nanosleep", GW_TS_NAP},
-        {"pipe_read", GW_TS_PIPE}, {"pipe_write", GW_TS_PIPE}, {"skb", GW_TS_PIPE}, {"sock", GW_TS_PIPE}, {"do_wait", GW_TS_CHILD},
-        {"folio_wait", GW_TS_FILE}, {"io_schedule", GW_TS_FILE}, {"nfs", GW_TS_FILE}, {"fuse", GW_TS_FILE}, {"request_wait", GW_TS_FILE},
-        {"p9_", GW_TS_FILE}, {"cl_sync_io_wait", GW_TS_FILE}, {"ceph", GW_TS_FILE}};
+    static const struct {
+        const char *word;
+        uint8_t state;
+    } words[] = {{"futex", GW_TS_FUTEX},
+                 {"poll", GW_TS_POLL},
+                 {"epoll", GW_TS_POLL},
+                 {"select", GW_TS_POLL},
+                 {"nanosleep", GW_TS_NAP},
+                 {"pipe_read", GW_TS_PIPE},
+                 {"pipe_write", GW_TS_PIPE},
+                 {"skb", GW_TS_PIPE},
+                 {"sock", GW_TS_PIPE},
+                 {"do_wait", GW_TS_CHILD},
+                 {"folio_wait", GW_TS_FILE},
+                 {"io_schedule", GW_TS_FILE},
+                 {"nfs", GW_TS_FILE},
+                 {"fuse", GW_TS_FILE},
+                 {"request_wait", GW_TS_FILE},
+                 {"p9_", GW_TS_FILE},
+                 {"cl_sync_io_wait", GW_TS_FILE},
+                 {"ceph", GW_TS_FILE}};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (strstr(wchan, words[i].word))
             return words[i].state;
@@ -80,9 +102,12 @@ unsigned gw_record_state(const struct gw_rec_thread *t, int arm, const char *wch
 
 unsigned gw_record_role(uint32_t flags, const char *comm, const char *command, unsigned parent_role)
 {
-    static const char *const helpers[] = {"multiprocessing.resource_tracker", "multiprocessing.forkserver", "resource_tracker", "semaphore_tracker"};
-    static const char *const compilers[] = {"compile_worker", "ptxas", "nvcc", "cicc", "cc1", "nvlink", "fatbinary", "cudafe"};
-    static const char *const compiler_names[] = {"gcc", "g++", "c++", "clang", "clang++", "as", "ld", "collect2", "ninja"};
+    static const char *const helpers[] = {"multiprocessing.resource_tracker", "multiprocessing.forkserver",
+                                          "resource_tracker", "semaphore_tracker"};
+    static const char *const compilers[] = {"compile_worker", "ptxas",     "nvcc",  "cicc", "cc1",
+                                            "nvlink",         "fatbinary", "cudafe"};
+    static const char *const compiler_names[] = {"gcc", "g++", "c++",      "clang", "clang++",
+                                                 "as",  "ld",  "collect2", "ninja"};
     for (size_t i = 0; i < sizeof compilers / sizeof *compilers; i++)
         if (strstr(command, compilers[i]) || strncmp(comm, compilers[i], strlen(compilers[i])) == 0)
             return GW_HR_COMPILER;
@@ -101,8 +126,9 @@ unsigned gw_record_role(uint32_t flags, const char *comm, const char *command, u
 
 int gw_record_is_remote(const char *type)
 {
-    static const char *const types[] = {"nfs", "nfs4", "lustre", "cifs", "smb3", "smbfs", "9p", "ceph", "glusterfs", "beegfs", "gpfs",
-                                        "afs", "ocfs2", "gfs2", "drvfs", "virtiofs", "wekafs", "pvfs2", "orangefs", "vboxsf", "davfs"};
+    static const char *const types[] = {"nfs",   "nfs4",      "lustre", "cifs",  "smb3",     "smbfs",  "9p",
+                                        "ceph",  "glusterfs", "beegfs", "gpfs",  "afs",      "ocfs2",  "gfs2",
+                                        "drvfs", "virtiofs",  "wekafs", "pvfs2", "orangefs", "vboxsf", "davfs"};
     if (strncmp(type, "fuse", 4) == 0)
         return 1;
     for (size_t i = 0; i < sizeof types / sizeof *types; i++)

@@ -9,8 +9,9 @@
 
 struct totals { /* of one role, while adding up */
     double state[GW_TS_COUNT], gap[GW_TS_COUNT], time, gap_time, cpu, wait;
-    double work_time, work_cpu;                /* workers' main threads: time, and running or waiting for a CPU, exact */
-    double idle_known, blocked_known, unknown; /* theirs: asleep with a stack, and asleep where only the call is known and says little */
+    double work_time, work_cpu; /* workers' main threads: time, and running or waiting for a CPU, exact */
+    double idle_known, blocked_known,
+        unknown; /* theirs: asleep with a stack, and asleep where only the call is known and says little */
     size_t threads;
 };
 
@@ -43,7 +44,8 @@ static double in_gaps(struct adder *a, int64_t start, int64_t end)
     while (v && a->gap < v->ngaps && v->gaps[a->gap].end <= start)
         a->gap++;
     for (size_t i = a->gap; v && i < v->ngaps && v->gaps[i].start < end; i++) {
-        int64_t s = v->gaps[i].start > start ? v->gaps[i].start : start, e = v->gaps[i].end < end ? v->gaps[i].end : end;
+        int64_t s = v->gaps[i].start > start ? v->gaps[i].start : start,
+                e = v->gaps[i].end < end ? v->gaps[i].end : end;
         ns += (double)(e - s);
     }
     return ns;
@@ -121,9 +123,9 @@ static void finish_role(struct gw_live_threads *r, const struct totals *t, doubl
     r->wait = t->wait / span;
     if (t->time <= 0)
         return;
-    /* Running is known from the scheduler's sums: samples miss it on a full machine, where the sampler itself has to wait until
-     * somebody sleeps. Sleep of unknown sort is split like the sleep that a stack explains; without any, a poll is a wait for a
-     * task. */
+    /* Running is known from the scheduler's sums: samples miss it on a full machine, where the sampler itself has to
+     * wait until somebody sleeps. Sleep of unknown sort is split like the sleep that a stack explains; without any, a
+     * poll is a wait for a task. */
     double known = t->idle_known + t->blocked_known, idle = known > 0 ? t->idle_known / known : 1;
     if (t->work_time <= 0)
         return;
@@ -132,7 +134,8 @@ static void finish_role(struct gw_live_threads *r, const struct totals *t, doubl
     r->blocked = 1 - r->busy - r->idle;
 }
 
-/* --- processes and CPUs --------------------------------------------------------------------------------------------------- */
+/* --- processes and CPUs
+ * --------------------------------------------------------------------------------------------------- */
 
 static int is_worker_of(const struct gw_live *l, const struct gw_host_process *p)
 {
@@ -167,11 +170,13 @@ static void find_cpus(struct gw_live *l, const struct gw_analysis *an)
     l->spare = fmax(0, fmin(l->cpus - l->used, idle));
     if (isnan(l->cpus) || isnan(l->used))
         l->spare = NAN;
-    double user = gw_live_rate(l, an, "host.cpu_user_s", -1, -1), kernel = gw_live_rate(l, an, "host.cpu_system_s", -1, -1);
+    double user = gw_live_rate(l, an, "host.cpu_user_s", -1, -1),
+           kernel = gw_live_rate(l, an, "host.cpu_system_s", -1, -1);
     l->others = fmax(0, user + kernel - l->used);
     if (isnan(user) || isnan(kernel) || isnan(l->used))
         l->others = NAN;
-    double periods = gw_live_rate(l, an, "cgroup.periods", -1, -1), out = gw_live_rate(l, an, "cgroup.throttled_periods", -1, -1);
+    double periods = gw_live_rate(l, an, "cgroup.periods", -1, -1),
+           out = gw_live_rate(l, an, "cgroup.throttled_periods", -1, -1);
     l->throttled = periods > 0 ? out / periods : NAN;
 }
 
@@ -247,17 +252,19 @@ const struct gw_live *gw_live_of(struct gw_diag *d)
     return l;
 }
 
-/* --- shared by the diagnoses ------------------------------------------------------------------------------------------------ */
+/* --- shared by the diagnoses
+ * ------------------------------------------------------------------------------------------------ */
 
-/* A starved loop takes as long as its supply does: with `f` times the supply a step lasts what it lasts now divided by f, but
- * never less than what it takes without any wait. */
+/* A starved loop takes as long as its supply does: with `f` times the supply a step lasts what it lasts now divided by
+ * f, but never less than what it takes without any wait. */
 void gw_live_supply(struct gw_diag *d, struct gw_draft *f, double low, double likely, double high)
 {
     struct gw_whatif none = GW_WHATIF_NONE, gone = GW_WHATIF_NONE;
     gone.remove = 1u << GW_CAUSE_DATA_WAIT;
     int replays = d->dev && d->dev->replay;
     double now = replays ? gw_diag_time(d, &none, d->scale_likely) : (double)d->wall;
-    double rest = replays ? gw_diag_time(d, &gone, d->scale_likely) : (double)(d->wall - (f->f.lost_ns > 0 ? f->f.lost_ns : 0));
+    double rest =
+        replays ? gw_diag_time(d, &gone, d->scale_likely) : (double)(d->wall - (f->f.lost_ns > 0 ? f->f.lost_ns : 0));
     rest = fmax(rest, now * 0.02);
     gw_diag_gain_set(f, now / fmax(rest, now / low), now / fmax(rest, now / likely), now / fmax(rest, now / high));
     if (!d->dev || !d->an->steps.count)

@@ -1,7 +1,7 @@
 /*
- * live.h - what `gpuwhy run` saw beside the GPU's work, summed up for the diagnoses: which threads did what, in the gaps and
- * overall; the CPUs; the GPU's counters. Computed once a report, over the steady window and, where that is short, some
- * seconds around it. NULL for trace files: then every diagnosis of the live_*.c files answers GW_NO_DATA.
+ * live.h - what `gpuwhy run` saw beside the GPU's work, summed up for the diagnoses: which threads did what, in the
+ * gaps and overall; the CPUs; the GPU's counters. Computed once a report, over the steady window and, where that is
+ * short, some seconds around it. NULL for trace files: then every diagnosis of the live_*.c files answers GW_NO_DATA.
  */
 #ifndef GW_LIVE_H
 #define GW_LIVE_H
@@ -9,65 +9,80 @@
 #include "engine/samples.h"
 #include "layers/finding.h"
 
-enum gw_live_role { GW_LIVE_LAUNCHER, /* the thread that gives the GPU most work; without GPU work the trainer's main thread */
-                    GW_LIVE_TRAINER,  /* other threads of that process */
-                    GW_LIVE_WORKER, GW_LIVE_COMPILER, GW_LIVE_OTHER, GW_LIVE_ROLES };
+enum gw_live_role {
+    GW_LIVE_LAUNCHER, /* the thread that gives the GPU most work; without GPU work the trainer's main thread */
+    GW_LIVE_TRAINER,  /* other threads of that process */
+    GW_LIVE_WORKER,
+    GW_LIVE_COMPILER,
+    GW_LIVE_OTHER,
+    GW_LIVE_ROLES
+};
 
 struct gw_live_threads {
     size_t threads;
-    double time;                  /* ns of thread time that samples cover; 0 = none */
-    double state[GW_TS_COUNT];    /* shares of it */
-    double gap_time;              /* the same, inside the GPU's idle gaps */
+    double time;               /* ns of thread time that samples cover; 0 = none */
+    double state[GW_TS_COUNT]; /* shares of it */
+    double gap_time;           /* the same, inside the GPU's idle gaps */
     double gap[GW_TS_COUNT];
-    double cpu, wait;             /* CPUs used and waited for, in CPUs: exact sums */
-    /* workers' main threads: running or ready; asleep inside the data set's code; waiting for a task or for room in the queue */
+    double cpu, wait; /* CPUs used and waited for, in CPUs: exact sums */
+    /* workers' main threads: running or ready; asleep inside the data set's code; waiting for a task or for room in the
+     * queue */
     double busy, blocked, idle;
 };
 
 struct gw_live {
     const struct gw_host_facts *h;
-    int64_t from, to;             /* ns: the time that was looked at */
-    int64_t pid;                  /* the training process */
-    uint32_t launcher;            /* its lane, GW_NONE */
+    int64_t from, to;  /* ns: the time that was looked at */
+    int64_t pid;       /* the training process */
+    uint32_t launcher; /* its lane, GW_NONE */
     struct gw_live_threads role[GW_LIVE_ROLES];
-    size_t workers;               /* loader workers alive, at the median */
-    double online, cpus;          /* CPUs of the machine; that the job may use (affinity and quota); NAN unknown */
-    double quota;                 /* the cgroup's, NAN none */
-    double used;                  /* CPUs that the job used; NAN unknown */
-    double spare;                 /* CPUs that it could have used besides; NAN unknown */
-    double others;                /* CPUs that processes outside the job use; NAN unknown */
-    double throttled;             /* share of the quota's periods in which it ran out; NAN unknown */
-    double gpu_busy;              /* share of time with a kernel, by NVML or GPM; NAN unknown */
-    int64_t device;               /* NVML's index of the GPU, -1 unknown */
-    double starved;               /* share of wall that is lost waiting for the loader */
+    size_t workers;      /* loader workers alive, at the median */
+    double online, cpus; /* CPUs of the machine; that the job may use (affinity and quota); NAN unknown */
+    double quota;        /* the cgroup's, NAN none */
+    double used;         /* CPUs that the job used; NAN unknown */
+    double spare;        /* CPUs that it could have used besides; NAN unknown */
+    double others;       /* CPUs that processes outside the job use; NAN unknown */
+    double throttled;    /* share of the quota's periods in which it ran out; NAN unknown */
+    double gpu_busy;     /* share of time with a kernel, by NVML or GPM; NAN unknown */
+    int64_t device;      /* NVML's index of the GPU, -1 unknown */
+    double starved;      /* share of wall that is lost waiting for the loader */
 };
 
 /* NULL when nothing was recorded beside the GPU's work. */
 const struct gw_live *gw_live_of(struct gw_diag *d);
 
-/* --- counters (live_counters.c): over [from, to); NAN when there is none ------------------------------------------------ */
+/* --- counters (live_counters.c): over [from, to); NAN when there is none
+ * ------------------------------------------------ */
 /* device -1 = the host or a process; pid -1 = not of a process. Names as the recorder writes them. */
-double gw_live_mean(const struct gw_live *l, const struct gw_analysis *an, const char *name, int64_t device, int64_t pid);
-double gw_live_max(const struct gw_live *l, const struct gw_analysis *an, const char *name, int64_t device, int64_t pid);
-double gw_live_last(const struct gw_live *l, const struct gw_analysis *an, const char *name, int64_t device, int64_t pid);
+double gw_live_mean(const struct gw_live *l, const struct gw_analysis *an, const char *name, int64_t device,
+                    int64_t pid);
+double gw_live_max(const struct gw_live *l, const struct gw_analysis *an, const char *name, int64_t device,
+                   int64_t pid);
+double gw_live_last(const struct gw_live *l, const struct gw_analysis *an, const char *name, int64_t device,
+                    int64_t pid);
 /* Growth of a counter that counts up, a second. */
-double gw_live_rate(const struct gw_live *l, const struct gw_analysis *an, const char *name, int64_t device, int64_t pid);
+double gw_live_rate(const struct gw_live *l, const struct gw_analysis *an, const char *name, int64_t device,
+                    int64_t pid);
 
 struct gw_live_gpu { /* one look of NVML; NAN = not given */
     int64_t at;
     double util, sm_clock, mem_clock, power, temperature, reasons;
 };
 /* The samples of a device over the recording's kept time, in `arena`; their number. */
-size_t gw_live_gpu_samples(const struct gw_live *l, const struct gw_analysis *an, struct gw_arena *arena, struct gw_live_gpu **out);
+size_t gw_live_gpu_samples(const struct gw_live *l, const struct gw_analysis *an, struct gw_arena *arena,
+                           struct gw_live_gpu **out);
 
-/* --- places (live_places.c) ------------------------------------------------------------------------------------------------ */
-/* Lines of code on the stacks of a role's samples whose state is in `states` (1 << enum gw_thread_state). `gaps` 1: only while
- * the GPU idled. Adds at most `most` rows to the finding. */
-void gw_live_where(struct gw_diag *d, struct gw_draft *f, enum gw_live_role role, uint32_t states, int gaps, size_t most);
+/* --- places (live_places.c)
+ * ------------------------------------------------------------------------------------------------ */
+/* Lines of code on the stacks of a role's samples whose state is in `states` (1 << enum gw_thread_state). `gaps` 1:
+ * only while the GPU idled. Adds at most `most` rows to the finding. */
+void gw_live_where(struct gw_diag *d, struct gw_draft *f, enum gw_live_role role, uint32_t states, int gaps,
+                   size_t most);
 /* After all diagnoses: findings about host time that have no file and line yet get them from samples. */
 void gw_live_places(struct gw_diag *d);
 
-/* --- shared by the diagnoses ------------------------------------------------------------------------------------------------ */
+/* --- shared by the diagnoses
+ * ------------------------------------------------------------------------------------------------ */
 /* Gain when the loader supplies `low` to `high` times as fast. */
 void gw_live_supply(struct gw_diag *d, struct gw_draft *f, double low, double likely, double high);
 /* A finding about the workers is the answer to "why does the loader not keep up": the general one steps back. */

@@ -1,7 +1,7 @@
 /*
- * live_alone.c - a diagnosis without any record of GPU work: NVML says how busy the GPU was, sampled threads say what the host
- * did meanwhile. Nothing is known of single gaps, so what a cause costs is an upper bound: no more than the GPU's idle time,
- * and no more than the share of time in which the training thread was seen at it.
+ * live_alone.c - a diagnosis without any record of GPU work: NVML says how busy the GPU was, sampled threads say what
+ * the host did meanwhile. Nothing is known of single gaps, so what a cause costs is an upper bound: no more than the
+ * GPU's idle time, and no more than the share of time in which the training thread was seen at it.
  */
 #include <math.h>
 
@@ -39,7 +39,8 @@ static void add_seen(struct gw_diag *d, enum gw_finding_id id, double share, con
     struct gw_draft *f = gw_diag_add(d, id, (int64_t)(lost * (double)d->wall));
     gw_diag_gain_set(f, 1, 1 / (1 - lost * 0.6), 1 / (1 - lost));
     f->f.confidence = GW_CONF_LOW;
-    gw_diag_seen(d, f, share, "share", "thread samples", _("%.0f %% of the time the training thread %s"), 100 * share, what);
+    gw_diag_seen(d, f, share, "share", "thread samples", _("%.0f %% of the time the training thread %s"), 100 * share,
+                 what);
     gw_diag_against(d, f, NAN, "1", "", _("GPU work was not recorded: whether the GPU idled just then is not known"));
     gw_live_where(d, f, GW_LIVE_LAUNCHER, ~0u, 0, 3);
     gw_diag_fix(f, fix, _("gpuwhy diff before after"), "");
@@ -58,18 +59,33 @@ int gw_live_alone(struct gw_diag *d)
         struct gw_live *own = (struct gw_live *)(uintptr_t)l; /* ours: made for this report */
         own->starved = fmin(share[GW_CAUSE_DATA_WAIT], 1 - d->busy);
         add_seen(d, GW_F_LOADER_STARVED, share[GW_CAUSE_DATA_WAIT], _("waits for the loader's workers"),
-                 _("more workers, `persistent_workers=True`, `prefetch_factor=4`; time a few numbers and keep the last that still pays"));
-        add_seen(d, GW_F_MAIN_LOADING, share[GW_CAUSE_MAIN_LOADING], _("loads data itself"),
-                 _("let worker processes load: `DataLoader(..., num_workers=8, persistent_workers=True, pin_memory=True)`"));
-        add_seen(d, GW_F_WORKER_RESPAWN, share[GW_CAUSE_RESPAWN], _("starts or ends loader workers"), _("keep the workers: `DataLoader(..., persistent_workers=True)`"));
-        add_seen(d, GW_F_CHECKPOINT, share[GW_CAUSE_CHECKPOINT], _("saves a checkpoint"), _("save less often, or from a thread (`torch.distributed.checkpoint.async_save`)"));
-        add_seen(d, GW_F_RECOMPILE, share[GW_CAUSE_COMPILE], _("compiles code"), _("keep shapes stable: pad, or `torch.compile(model, dynamic=True)`"));
+                 _("more workers, `persistent_workers=True`, `prefetch_factor=4`; time a few numbers and keep the last "
+                   "that still pays"));
+        add_seen(
+            d, GW_F_MAIN_LOADING, share[GW_CAUSE_MAIN_LOADING], _("loads data itself"),
+            _("let worker processes load: `DataLoader(..., num_workers=8, persistent_workers=True, pin_memory=True)`"));
+        add_seen(d, GW_F_WORKER_RESPAWN, share[GW_CAUSE_RESPAWN], _("starts or ends loader workers"),
+                 _("keep the workers: `DataLoader(..., persistent_workers=True)`"));
+        add_seen(d, GW_F_CHECKPOINT, share[GW_CAUSE_CHECKPOINT], _("saves a checkpoint"),
+                 _("save less often, or from a thread (`torch.distributed.checkpoint.async_save`)"));
+        add_seen(d, GW_F_RECOMPILE, share[GW_CAUSE_COMPILE], _("compiles code"),
+                 _("keep shapes stable: pad, or `torch.compile(model, dynamic=True)`"));
     }
-    static const struct { enum gw_finding_id id; int (*fn)(struct gw_diag *); } rows[] = {
-        {GW_F_CPU_STARVED, gw_live_cpu_starved}, {GW_F_OVERSUBSCRIBED, gw_live_oversubscribed}, {GW_F_TOO_FEW_WORKERS, gw_live_too_few_workers},
-        {GW_F_SLOW_STORAGE, gw_live_slow_storage}, {GW_F_WORKERS_CPU, gw_live_workers_cpu}, {GW_F_GIL, gw_live_gil},
-        {GW_F_WORKER_MEMORY, gw_live_worker_memory}, {GW_F_SAME_DATA, gw_live_same_data}, {GW_F_NO_RESHUFFLE, gw_live_no_reshuffle},
-        {GW_F_THERMAL, gw_live_thermal}, {GW_F_POWER, gw_live_power}, {GW_F_CLOCKS, gw_live_clocks}};
+    static const struct {
+        enum gw_finding_id id;
+        int (*fn)(struct gw_diag *);
+    } rows[] = {{GW_F_CPU_STARVED, gw_live_cpu_starved},
+                {GW_F_OVERSUBSCRIBED, gw_live_oversubscribed},
+                {GW_F_TOO_FEW_WORKERS, gw_live_too_few_workers},
+                {GW_F_SLOW_STORAGE, gw_live_slow_storage},
+                {GW_F_WORKERS_CPU, gw_live_workers_cpu},
+                {GW_F_GIL, gw_live_gil},
+                {GW_F_WORKER_MEMORY, gw_live_worker_memory},
+                {GW_F_SAME_DATA, gw_live_same_data},
+                {GW_F_NO_RESHUFFLE, gw_live_no_reshuffle},
+                {GW_F_THERMAL, gw_live_thermal},
+                {GW_F_POWER, gw_live_power},
+                {GW_F_CLOCKS, gw_live_clocks}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         d->answer[rows[i].id] = rows[i].fn(d);
     return 1;
@@ -77,11 +93,19 @@ int gw_live_alone(struct gw_diag *d)
 
 const char *gw_live_alone_sentence(struct gw_diag *d, const struct gw_finding *first)
 {
-    const char *basis = d->live->h->gpu_records ? gw_arena_printf(d->arena, _("GPU work was not recorded (%s), so this rests on NVML and on sampled threads alone."), d->live->h->gpu_records)
-                                                : _("GPU work was not recorded, so this rests on NVML and on sampled threads alone.");
+    const char *basis =
+        d->live->h->gpu_records
+            ? gw_arena_printf(d->arena,
+                              _("GPU work was not recorded (%s), so this rests on NVML and on sampled threads alone."),
+                              d->live->h->gpu_records)
+            : _("GPU work was not recorded, so this rests on NVML and on sampled threads alone.");
     if (first && first->gain.likely >= GW_LIM_WORTH)
-        return gw_arena_printf(d->arena, _("Your GPU is busy %.0f %% of the time. Most likely cause: %s (%s). %s"), 100 * d->busy, first->phrase, first->id, basis);
+        return gw_arena_printf(d->arena, _("Your GPU is busy %.0f %% of the time. Most likely cause: %s (%s). %s"),
+                               100 * d->busy, first->phrase, first->id, basis);
     if (d->busy >= GW_LIM_BUSY)
-        return gw_arena_printf(d->arena, _("Your GPU is busy %.0f %% of the time, and nothing that was sampled stands out. %s"), 100 * d->busy, basis);
-    return gw_arena_printf(d->arena, _("Your GPU is busy %.0f %% of the time; what it waits for cannot be told. %s"), 100 * d->busy, basis);
+        return gw_arena_printf(d->arena,
+                               _("Your GPU is busy %.0f %% of the time, and nothing that was sampled stands out. %s"),
+                               100 * d->busy, basis);
+    return gw_arena_printf(d->arena, _("Your GPU is busy %.0f %% of the time; what it waits for cannot be told. %s"),
+                           100 * d->busy, basis);
 }

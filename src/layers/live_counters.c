@@ -13,9 +13,14 @@ static const struct gw_lane *counter_lane(const struct gw_analysis *an, int64_t 
     return NULL;
 }
 
-struct sum { double total, max, first, last; int64_t t0, t1; size_t n; };
+struct sum {
+    double total, max, first, last;
+    int64_t t0, t1;
+    size_t n;
+};
 
-static struct sum sum_of(const struct gw_live *l, const struct gw_analysis *an, const char *name, int64_t device, int64_t pid)
+static struct sum sum_of(const struct gw_live *l, const struct gw_analysis *an, const char *name, int64_t device,
+                         int64_t pid)
 {
     struct sum s = {.max = -INFINITY};
     const struct gw_lane *lane = counter_lane(an, device, pid);
@@ -37,7 +42,8 @@ static struct sum sum_of(const struct gw_live *l, const struct gw_analysis *an, 
     return s;
 }
 
-double gw_live_mean(const struct gw_live *l, const struct gw_analysis *an, const char *name, int64_t device, int64_t pid)
+double gw_live_mean(const struct gw_live *l, const struct gw_analysis *an, const char *name, int64_t device,
+                    int64_t pid)
 {
     struct sum s = sum_of(l, an, name, device, pid);
     return s.n ? s.total / (double)s.n : NAN;
@@ -49,22 +55,26 @@ double gw_live_max(const struct gw_live *l, const struct gw_analysis *an, const 
     return s.n ? s.max : NAN;
 }
 
-double gw_live_last(const struct gw_live *l, const struct gw_analysis *an, const char *name, int64_t device, int64_t pid)
+double gw_live_last(const struct gw_live *l, const struct gw_analysis *an, const char *name, int64_t device,
+                    int64_t pid)
 {
     struct sum s = sum_of(l, an, name, device, pid);
     return s.n ? s.last : NAN;
 }
 
-double gw_live_rate(const struct gw_live *l, const struct gw_analysis *an, const char *name, int64_t device, int64_t pid)
+double gw_live_rate(const struct gw_live *l, const struct gw_analysis *an, const char *name, int64_t device,
+                    int64_t pid)
 {
     struct sum s = sum_of(l, an, name, device, pid);
     return s.n > 1 && s.t1 > s.t0 && s.last >= s.first ? (s.last - s.first) / ((double)(s.t1 - s.t0) * 1e-9) : NAN;
 }
 
-size_t gw_live_gpu_samples(const struct gw_live *l, const struct gw_analysis *an, struct gw_arena *arena, struct gw_live_gpu **out)
+size_t gw_live_gpu_samples(const struct gw_live *l, const struct gw_analysis *an, struct gw_arena *arena,
+                           struct gw_live_gpu **out)
 {
-    static const char *const names[] = {"nvml.utilization_percent", "nvml.sm_clock_mhz", "nvml.memory_clock_mhz", "nvml.power_w",
-                                        "nvml.temperature_c", "nvml.clock_reasons"};
+    static const char *const names[] = {"nvml.utilization_percent", "nvml.sm_clock_mhz",
+                                        "nvml.memory_clock_mhz",    "nvml.power_w",
+                                        "nvml.temperature_c",       "nvml.clock_reasons"};
     const struct gw_lane *lane = counter_lane(an, l->device, -1);
     uint32_t id[6];
     size_t n = 0;

@@ -5,22 +5,27 @@
 
 #include "layers/live.h"
 
-enum { STATES_BLOCKED = 1u << GW_TS_DISK | 1u << GW_TS_FILE | 1u << GW_TS_PIPE | 1u << GW_TS_POLL | 1u << GW_TS_NAP | 1u << GW_TS_FUTEX | 1u << GW_TS_OTHER,
-       STATES_RUNNING = 1u << GW_TS_RUNNING };
+enum {
+    STATES_BLOCKED = 1u << GW_TS_DISK | 1u << GW_TS_FILE | 1u << GW_TS_PIPE | 1u << GW_TS_POLL | 1u << GW_TS_NAP |
+                     1u << GW_TS_FUTEX | 1u << GW_TS_OTHER,
+    STATES_RUNNING = 1u << GW_TS_RUNNING
+};
 
 /* What the workers did, in one line. */
 static void seen_workers(struct gw_diag *d, struct gw_draft *f, const struct gw_live *l)
 {
     const struct gw_live_threads *w = l->role + GW_LIVE_WORKER;
     gw_diag_seen(d, f, w->busy, "share", "thread samples",
-                 _("%zu workers: running or ready to %.0f %% of their time, asleep inside the data set's code %.0f %%, without a task %.0f %%"), l->workers,
-                 100 * w->busy, 100 * w->blocked, 100 * w->idle);
+                 _("%zu workers: running or ready to %.0f %% of their time, asleep inside the data set's code %.0f %%, "
+                   "without a task %.0f %%"),
+                 l->workers, 100 * w->busy, 100 * w->blocked, 100 * w->idle);
 }
 
 static void seen_wait(struct gw_diag *d, struct gw_draft *f)
 {
     double lost = (double)(f->f.lost_ns > 0 ? f->f.lost_ns : 0);
-    gw_diag_seen(d, f, gw_diag_per_step(d, lost), "ns", "timeline", _("the loop waits %s a step for a batch while the GPU is idle"),
+    gw_diag_seen(d, f, gw_diag_per_step(d, lost), "ns", "timeline",
+                 _("the loop waits %s a step for a batch while the GPU is idle"),
                  gw_diag_time_text(d, gw_diag_per_step(d, lost)));
 }
 
@@ -53,7 +58,8 @@ int gw_live_loader_starved(struct gw_diag *d)
     seen_workers(d, f, l);
     if (l->role[GW_LIVE_WORKER].idle > 0.6)
         gw_diag_against(d, f, l->role[GW_LIVE_WORKER].idle, "share", "thread samples",
-                        _("the workers have nothing to do %.0f %% of the time: what follows them is slow (unpacking in the main process, pinning, one queue for all)"),
+                        _("the workers have nothing to do %.0f %% of the time: what follows them is slow (unpacking in "
+                          "the main process, pinning, one queue for all)"),
                         100 * l->role[GW_LIVE_WORKER].idle);
     return answer;
 }
@@ -76,12 +82,17 @@ int gw_live_too_few_workers(struct gw_diag *d)
     f->f.confidence = GW_CONF_HIGH;
     seen_wait(d, f);
     seen_workers(d, f, l);
-    gw_diag_seen(d, f, l->spare, "1", "CPU time", _("the job may use %.3g CPUs and uses %.3g: %.3g are free"), l->cpus, l->used, l->spare);
+    gw_diag_seen(d, f, l->spare, "1", "CPU time", _("the job may use %.3g CPUs and uses %.3g: %.3g are free"), l->cpus,
+                 l->used, l->spare);
     gw_live_where(d, f, GW_LIVE_WORKER, STATES_RUNNING, 0, 3);
     int want = (int)fmin((double)l->workers + more, l->cpus);
-    gw_diag_fix(f, gw_arena_printf(d->arena, _("more workers: `DataLoader(..., num_workers=%d, persistent_workers=True, prefetch_factor=4)` instead of %zu; time a few numbers and keep the last that still pays"),
-                                   want, l->workers),
-                _("gpuwhy diff before after"), _("host memory for each worker"));
+    gw_diag_fix(
+        f,
+        gw_arena_printf(d->arena,
+                        _("more workers: `DataLoader(..., num_workers=%d, persistent_workers=True, prefetch_factor=4)` "
+                          "instead of %zu; time a few numbers and keep the last that still pays"),
+                        want, l->workers),
+        _("gpuwhy diff before after"), _("host memory for each worker"));
     gw_live_refines_loader(d);
     return GW_FIRED;
 }
@@ -113,13 +124,16 @@ static void seen_storage(struct gw_diag *d, struct gw_draft *f, const struct gw_
     const struct gw_host_mount *m = busiest_mount(l);
     double chars = workers_read(l, d->an, "process.rchar"), disk = workers_read(l, d->an, "process.read_bytes");
     if (m)
-        gw_diag_seen(d, f, (double)m->samples, "count", "thread samples", _("they were seen reading from %s (%s)"), m->point, m->type);
+        gw_diag_seen(d, f, (double)m->samples, "count", "thread samples", _("they were seen reading from %s (%s)"),
+                     m->point, m->type);
     if (!isnan(chars) && !isnan(disk) && chars > 0)
-        gw_diag_seen(d, f, chars, "bytes/s", "/proc/PID/io", _("they read %s/s, %.0f %% of it from a disk and not from memory"), gw_diag_bytes_text(d, chars),
+        gw_diag_seen(d, f, chars, "bytes/s", "/proc/PID/io",
+                     _("they read %s/s, %.0f %% of it from a disk and not from memory"), gw_diag_bytes_text(d, chars),
                      100 * fmin(1, disk / chars));
     double io = gw_live_rate(l, d->an, "psi.io_some_us", -1, -1);
     if (io > 0)
-        gw_diag_seen(d, f, io * 1e-6, "share", "/proc/pressure/io", _("some task of the machine waits for I/O %.0f %% of the time"), 100 * io * 1e-6);
+        gw_diag_seen(d, f, io * 1e-6, "share", "/proc/pressure/io",
+                     _("some task of the machine waits for I/O %.0f %% of the time"), 100 * io * 1e-6);
 }
 
 int gw_live_slow_storage(struct gw_diag *d)
@@ -140,16 +154,29 @@ int gw_live_slow_storage(struct gw_diag *d)
     seen_workers(d, f, l);
     seen_storage(d, f, l);
     if (sure <= 0.5 * w->blocked)
-        gw_diag_against(d, f, sure, "share", "thread samples", _("only %.0f %% of their time is in calls on files: a network, a data base or a pause of its own is as likely"), 100 * sure);
+        gw_diag_against(d, f, sure, "share", "thread samples",
+                        _("only %.0f %% of their time is in calls on files: a network, a data base or a pause of its "
+                          "own is as likely"),
+                        100 * sure);
     gw_live_where(d, f, GW_LIVE_WORKER, STATES_BLOCKED, 0, 3);
     const struct gw_host_mount *m = busiest_mount(l);
     if (m && m->remote)
-        gw_diag_fix(f, gw_arena_printf(d->arena, _("the data is on %s (%s): copy it to a local disk before training, or read fewer, larger files (tar shards, one archive)"), m->point, m->type),
+        gw_diag_fix(f,
+                    gw_arena_printf(d->arena,
+                                    _("the data is on %s (%s): copy it to a local disk before training, or read fewer, "
+                                      "larger files (tar shards, one archive)"),
+                                    m->point, m->type),
                     _("gpuwhy diff before after"), _("local disk space"));
     else
-        gw_diag_fix(f, _("make reading cheap: a local disk, fewer and larger files (shards), a cache in memory"), _("gpuwhy diff before after"), _("disk or memory for the copy"));
-    gw_diag_fix(f, gw_arena_printf(d->arena, _("workers that wait cost no CPU, so more of them hide latency: `num_workers=%zu, prefetch_factor=4`"), l->workers * 3), _("gpuwhy diff before after"),
-                _("host memory for each worker"));
+        gw_diag_fix(f, _("make reading cheap: a local disk, fewer and larger files (shards), a cache in memory"),
+                    _("gpuwhy diff before after"), _("disk or memory for the copy"));
+    gw_diag_fix(
+        f,
+        gw_arena_printf(
+            d->arena,
+            _("workers that wait cost no CPU, so more of them hide latency: `num_workers=%zu, prefetch_factor=4`"),
+            l->workers * 3),
+        _("gpuwhy diff before after"), _("host memory for each worker"));
     gw_live_refines_loader(d);
     return GW_FIRED;
 }
@@ -196,15 +223,20 @@ int gw_live_worker_respawn(struct gw_diag *d)
     high.remove = 1u << GW_CAUSE_RESPAWN;
     gw_diag_gain(d, f, &low, &high, &high);
     f->f.confidence = GW_CONF_HIGH;
-    gw_diag_seen(d, f, (double)n, "count", "processes", _("workers were started %zu times while recording, every %s"), n, gw_diag_time_text(d, every));
-    gw_diag_seen(d, f, gw_diag_per_step(d, (double)lost), "ns", "thread samples", _("starting and ending them takes %s a step on average, with the GPU idle"),
+    gw_diag_seen(d, f, (double)n, "count", "processes", _("workers were started %zu times while recording, every %s"),
+                 n, gw_diag_time_text(d, every));
+    gw_diag_seen(d, f, gw_diag_per_step(d, (double)lost), "ns", "thread samples",
+                 _("starting and ending them takes %s a step on average, with the GPU idle"),
                  gw_diag_time_text(d, gw_diag_per_step(d, (double)lost)));
-    gw_diag_fix(f, _("keep the workers: `DataLoader(..., persistent_workers=True)`, and build the loader once, outside the epoch loop"), _("gpuwhy diff before after"),
-                _("the workers' memory stays in use between epochs"));
+    gw_diag_fix(f,
+                _("keep the workers: `DataLoader(..., persistent_workers=True)`, and build the loader once, outside "
+                  "the epoch loop"),
+                _("gpuwhy diff before after"), _("the workers' memory stays in use between epochs"));
     return GW_FIRED;
 }
 
-/* --- settings that the hook read --------------------------------------------------------------------------------------------- */
+/* --- settings that the hook read
+ * --------------------------------------------------------------------------------------------- */
 
 int gw_live_same_data(struct gw_diag *d)
 {
@@ -226,10 +258,15 @@ int gw_live_same_data(struct gw_diag *d)
     struct gw_draft *f = gw_diag_add(d, GW_F_SAME_DATA, -1);
     gw_diag_gain_set(f, 1, 1, 1);
     f->f.confidence = GW_CONF_MEDIUM;
-    gw_diag_seen(d, f, (double)world, "count", "settings", _("%lld ranks, and the loader's sampler is %s, which knows nothing of ranks: each rank goes through all of %s"), (long long)world,
-                 main->sampler, main->dataset ? main->dataset : _("the data set"));
+    gw_diag_seen(
+        d, f, (double)world, "count", "settings",
+        _("%lld ranks, and the loader's sampler is %s, which knows nothing of ranks: each rank goes through all of %s"),
+        (long long)world, main->sampler, main->dataset ? main->dataset : _("the data set"));
     gw_diag_against(d, f, NAN, "1", "", _("unless the data set itself was split before"));
-    gw_diag_fix(f, _("`sampler = DistributedSampler(ds); DataLoader(ds, sampler=sampler, ...)`, and `sampler.set_epoch(epoch)` in each epoch"), _("batches in an epoch: they should be fewer by the number of ranks"), "");
+    gw_diag_fix(f,
+                _("`sampler = DistributedSampler(ds); DataLoader(ds, sampler=sampler, ...)`, and "
+                  "`sampler.set_epoch(epoch)` in each epoch"),
+                _("batches in an epoch: they should be fewer by the number of ranks"), "");
     return GW_FIRED;
 }
 
@@ -247,8 +284,9 @@ int gw_live_no_reshuffle(struct gw_diag *d)
         struct gw_draft *f = gw_diag_add(d, GW_F_NO_RESHUFFLE, -1);
         gw_diag_gain_set(f, 1, 1, 1);
         f->f.confidence = GW_CONF_HIGH;
-        gw_diag_seen(d, f, (double)x->epochs, "count", "settings", _("%lld epochs were begun and set_epoch() never called on the %s: each epoch has the same order"), (long long)x->epochs,
-                     x->sampler ? x->sampler : _("sampler"));
+        gw_diag_seen(d, f, (double)x->epochs, "count", "settings",
+                     _("%lld epochs were begun and set_epoch() never called on the %s: each epoch has the same order"),
+                     (long long)x->epochs, x->sampler ? x->sampler : _("sampler"));
         gw_diag_fix(f, _("`sampler.set_epoch(epoch)` at the start of each epoch"), _("the loss curve"), "");
         return GW_FIRED;
     }

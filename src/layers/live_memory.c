@@ -24,9 +24,12 @@ int gw_live_batch_small(struct gw_diag *d)
     f->against.len = 0;
     if (share < GW_LIM_MEMORY_FREE) {
         f->f.confidence = GW_CONF_MEDIUM;
-        gw_diag_seen(d, f, share, "share", "NVML", _("%s of %s of GPU memory are in use: a larger batch has room"), gw_diag_bytes_text(d, used), gw_diag_bytes_text(d, total));
+        gw_diag_seen(d, f, share, "share", "NVML", _("%s of %s of GPU memory are in use: a larger batch has room"),
+                     gw_diag_bytes_text(d, used), gw_diag_bytes_text(d, total));
     } else {
-        gw_diag_against(d, f, share, "share", "NVML", _("%.0f %% of GPU memory are in use or kept by the allocator: a larger batch may not fit"), 100 * share);
+        gw_diag_against(d, f, share, "share", "NVML",
+                        _("%.0f %% of GPU memory are in use or kept by the allocator: a larger batch may not fit"),
+                        100 * share);
     }
     return answer;
 }
@@ -47,18 +50,23 @@ int gw_live_memory_full(struct gw_diag *d)
     gone.remove = 1u << GW_CAUSE_ALLOCATOR;
     gw_diag_gain(d, f, &low, &gone, &gone);
     f->f.confidence = GW_CONF_MEDIUM;
-    gw_diag_seen(d, f, share, "share", "NVML", _("%s of %s of GPU memory are in use"), gw_diag_bytes_text(d, used), gw_diag_bytes_text(d, total));
-    gw_diag_seen(d, f, gw_diag_per_step(d, (double)lost), "ns", "timeline", _("and memory is given back and asked for again for %s a step, with the GPU idle"),
+    gw_diag_seen(d, f, share, "share", "NVML", _("%s of %s of GPU memory are in use"), gw_diag_bytes_text(d, used),
+                 gw_diag_bytes_text(d, total));
+    gw_diag_seen(d, f, gw_diag_per_step(d, (double)lost), "ns", "timeline",
+                 _("and memory is given back and asked for again for %s a step, with the GPU idle"),
                  gw_diag_time_text(d, gw_diag_per_step(d, (double)lost)));
-    gw_diag_fix(f, _("leave 10 % free: a smaller batch, activation checkpointing, or `PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True` against fragmentation"), _("allocations a step in gpuwhy diff"),
-                _("checkpointing computes a third more"));
+    gw_diag_fix(f,
+                _("leave 10 % free: a smaller batch, activation checkpointing, or "
+                  "`PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True` against fragmentation"),
+                _("allocations a step in gpuwhy diff"), _("checkpointing computes a third more"));
     return GW_FIRED;
 }
 
 /* A percentage of GPM while the GPU worked at all: its mean over the mean of "some kernel runs". */
 static double while_busy(const struct gw_diag *d, const struct gw_live *l, const char *name)
 {
-    double v = gw_live_mean(l, d->an, name, l->device, -1), busy = gw_live_mean(l, d->an, "gpm.graphics_percent", l->device, -1);
+    double v = gw_live_mean(l, d->an, name, l->device, -1),
+           busy = gw_live_mean(l, d->an, "gpm.graphics_percent", l->device, -1);
     return busy > 1 ? fmin(v / busy, 1) : NAN;
 }
 
@@ -72,7 +80,8 @@ int gw_live_tensor_idle(struct gw_diag *d)
         return answer;
     if (answer == GW_FIRED && d->drafts && d->draft[d->drafts - 1]->id == GW_F_TENSOR_IDLE) {
         struct gw_draft *f = d->draft[d->drafts - 1];
-        gw_diag_seen(d, f, tensor, "share", "GPM", _("while the GPU works its tensor pipe is in use %.0f %% of the time"), 100 * tensor);
+        gw_diag_seen(d, f, tensor, "share", "GPM",
+                     _("while the GPU works its tensor pipe is in use %.0f %% of the time"), 100 * tensor);
         return answer;
     }
     /* names did not say it: the counters may */
@@ -82,10 +91,14 @@ int gw_live_tensor_idle(struct gw_diag *d)
     double part = fp32; /* the arithmetic that could move; a cautious factor, since its shape is not known */
     gw_diag_gain_set(f, 1, 1 / (1 - part * 0.3), 1 / (1 - part * 0.8));
     f->f.confidence = GW_CONF_LOW;
-    gw_diag_seen(d, f, tensor, "share", "GPM", _("while the GPU works its tensor pipe is in use %.0f %% of the time, the fp32 pipe %.0f %%, with %.0f %% of the SMs occupied"), 100 * tensor, 100 * fp32,
-                 100 * sm);
+    gw_diag_seen(d, f, tensor, "share", "GPM",
+                 _("while the GPU works its tensor pipe is in use %.0f %% of the time, the fp32 pipe %.0f %%, with "
+                   "%.0f %% of the SMs occupied"),
+                 100 * tensor, 100 * fp32, 100 * sm);
     gw_diag_against(d, f, NAN, "1", "", _("whether this arithmetic is matrix products cannot be told from counters"));
-    gw_diag_fix(f, _("`torch.set_float32_matmul_precision(\"high\")` (TF32) before training, or bf16: `with torch.autocast(\"cuda\", dtype=torch.bfloat16):`"),
+    gw_diag_fix(f,
+                _("`torch.set_float32_matmul_precision(\"high\")` (TF32) before training, or bf16: `with "
+                  "torch.autocast(\"cuda\", dtype=torch.bfloat16):`"),
                 _("gpuwhy diff before after, and the loss curve"), _("TF32 keeps 10 bits of mantissa, bf16 7"));
     return GW_FIRED;
 }
@@ -94,7 +107,8 @@ int gw_live_bandwidth(struct gw_diag *d)
 {
     const struct gw_live *l = gw_live_of(d);
     int answer = d->dev ? gw_find_bandwidth(d) : GW_NO_DATA;
-    double dram = l ? while_busy(d, l, "gpm.dram_percent") : NAN, tensor = l ? while_busy(d, l, "gpm.tensor_percent") : NAN;
+    double dram = l ? while_busy(d, l, "gpm.dram_percent") : NAN,
+           tensor = l ? while_busy(d, l, "gpm.tensor_percent") : NAN;
     if (isnan(dram))
         return answer;
     if (answer == GW_FIRED && d->drafts && d->draft[d->drafts - 1]->id == GW_F_BANDWIDTH) {
@@ -102,9 +116,11 @@ int gw_live_bandwidth(struct gw_diag *d)
         if (dram >= GW_LIM_DRAM_USED) {
             f->against.len = 0;
             f->f.confidence = GW_CONF_HIGH;
-            gw_diag_seen(d, f, dram, "share", "GPM", _("while the GPU works its memory is busy %.0f %% of the time"), 100 * dram);
+            gw_diag_seen(d, f, dram, "share", "GPM", _("while the GPU works its memory is busy %.0f %% of the time"),
+                         100 * dram);
         } else {
-            gw_diag_against(d, f, dram, "share", "GPM", _("but while the GPU works its memory is busy only %.0f %% of the time"), 100 * dram);
+            gw_diag_against(d, f, dram, "share", "GPM",
+                            _("but while the GPU works its memory is busy only %.0f %% of the time"), 100 * dram);
         }
         return answer;
     }
@@ -113,7 +129,12 @@ int gw_live_bandwidth(struct gw_diag *d)
     struct gw_draft *f = gw_diag_add(d, GW_F_BANDWIDTH, -1);
     gw_diag_gain_set(f, 1, 1.05 + 0.3 * (d->busy - 0.8 > 0 ? d->busy - 0.8 : 0), 1.5);
     f->f.confidence = GW_CONF_MEDIUM;
-    gw_diag_seen(d, f, dram, "share", "GPM", _("while the GPU works its memory is busy %.0f %% of the time and its tensor pipe %.0f %%"), 100 * dram, 100 * tensor);
-    gw_diag_fix(f, _("move less: fuse (`torch.compile(model)`), bf16, `channels_last` for convolutions; for embeddings and decoding this is normal"), _("gpuwhy diff before after"), _("first steps compile"));
+    gw_diag_seen(d, f, dram, "share", "GPM",
+                 _("while the GPU works its memory is busy %.0f %% of the time and its tensor pipe %.0f %%"),
+                 100 * dram, 100 * tensor);
+    gw_diag_fix(f,
+                _("move less: fuse (`torch.compile(model)`), bf16, `channels_last` for convolutions; for embeddings "
+                  "and decoding this is normal"),
+                _("gpuwhy diff before after"), _("first steps compile"));
     return GW_FIRED;
 }

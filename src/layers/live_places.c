@@ -5,7 +5,11 @@
 
 enum { MAX_LINES = 512 };
 
-struct line { uint32_t frame; double ns; int64_t count; };
+struct line {
+    uint32_t frame;
+    double ns;
+    int64_t count;
+};
 
 struct tally {
     struct gw_diag *d;
@@ -75,7 +79,8 @@ static int has_role(const struct gw_live *l, const struct gw_lane *lane, uint32_
     }
 }
 
-void gw_live_where(struct gw_diag *d, struct gw_draft *f, enum gw_live_role role, uint32_t states, int gaps, size_t most)
+void gw_live_where(struct gw_diag *d, struct gw_draft *f, enum gw_live_role role, uint32_t states, int gaps,
+                   size_t most)
 {
     const struct gw_live *l = gw_live_of(d);
     struct tally *t = gw_arena_alloc(d->arena, sizeof *t);
@@ -89,8 +94,8 @@ void gw_live_where(struct gw_diag *d, struct gw_draft *f, enum gw_live_role role
         for (size_t k = 0; k < lane[i].count; k++) {
             const struct gw_event *e = gw_ev(d->an, lane[i].order[k]);
             const struct gw_stack_info *s = e->kind == GW_KIND_SAMPLE ? gw_samples_stack(d->an, e) : NULL;
-            if (!s || (s->flags & GW_STACK_IDLE_WORKER) || e->start < l->from || e->start >= l->to || !(states >> e->sub & 1) ||
-                (gaps && !idle_at(d->dev, e->start)))
+            if (!s || (s->flags & GW_STACK_IDLE_WORKER) || e->start < l->from || e->start >= l->to ||
+                !(states >> e->sub & 1) || (gaps && !idle_at(d->dev, e->start)))
                 continue;
             add(t, e, (double)(e->end - e->start));
         }
@@ -98,9 +103,13 @@ void gw_live_where(struct gw_diag *d, struct gw_draft *f, enum gw_live_role role
     write_lines(t, f, most);
 }
 
-/* --- findings whose calls carry no stack ------------------------------------------------------------------------------------- */
+/* --- findings whose calls carry no stack
+ * ------------------------------------------------------------------------------------- */
 
-static const struct { enum gw_finding_id id; uint32_t labels; } rows[] = {
+static const struct {
+    enum gw_finding_id id;
+    uint32_t labels;
+} rows[] = {
     {GW_F_HOST_SYNC, 1u << GW_CAUSE_HOST_SYNC},
     {GW_F_BLOCKING_COPY, 1u << GW_CAUSE_BLOCKING_COPY},
     {GW_F_PAGEABLE_COPY, 1u << GW_CAUSE_BLOCKING_COPY},
@@ -114,7 +123,9 @@ static const struct { enum gw_finding_id id; uint32_t labels; } rows[] = {
     {GW_F_MAIN_PREPROCESS, 1u << GW_CAUSE_USER_CODE},
 };
 
-struct in_run { struct tally *t; };
+struct in_run {
+    struct tally *t;
+};
 
 static void on_sample(void *user, uint32_t event)
 {
@@ -141,7 +152,8 @@ static void name_lines(struct gw_diag *d, struct gw_draft *f, uint32_t labels, c
     struct in_run r = {t};
     for (size_t i = 0; i < d->dev->nruns; i++) {
         const struct gw_run *run = d->dev->runs + i;
-        if (run->label < GW_CAUSE_COUNT && (labels >> run->label & 1) && run->start >= d->an->w0 && run->start < d->an->w1)
+        if (run->label < GW_CAUSE_COUNT && (labels >> run->label & 1) && run->start >= d->an->w0 &&
+            run->start < d->an->w1)
             gw_samples_each(d->an, l->launcher, run->start, run->end, on_sample, &r);
     }
     if (t->all < 3) /* two samples are no tally */

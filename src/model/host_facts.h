@@ -1,15 +1,16 @@
 /*
- * host_facts.h - what was recorded beside the GPU's work: the job's processes and threads, the machine, the GPUs as NVML
- * sees them, and the settings of the loaders. Hangs on gw_trace.host; NULL when the source has no such thing (trace files).
+ * host_facts.h - what was recorded beside the GPU's work: the job's processes and threads, the machine, the GPUs as
+ * NVML sees them, and the settings of the loaders. Hangs on gw_trace.host; NULL when the source has no such thing
+ * (trace files).
  *
  * Three things are kept as events, because they belong to a time:
  *
  *   GW_KIND_SAMPLE on a host lane: from the instant of one sample of a thread to the next sample of it. sub = enum
- *     gw_thread_state at the start; arg0 = the system call's number; arg1 = name id of the Python stack; corr = CPU time and
- *     waiting time until the end (gw_sample_cpu_ns, gw_sample_wait_ns; GW_EV_HAS_CORR says that they are known). The state is
- *     that of an instant: count samples for "what was it doing in the gaps", add the times up for exact shares.
- *   GW_KIND_COUNTER on a counter lane (device, pid): name as the recorder writes it, with the unit in it, and a blank and the
- *     item behind it where there is one: "disk.read_bytes nvme0n1".
+ *     gw_thread_state at the start; arg0 = the system call's number; arg1 = name id of the Python stack; corr = CPU
+ * time and waiting time until the end (gw_sample_cpu_ns, gw_sample_wait_ns; GW_EV_HAS_CORR says that they are known).
+ * The state is that of an instant: count samples for "what was it doing in the gaps", add the times up for exact
+ * shares. GW_KIND_COUNTER on a counter lane (device, pid): name as the recorder writes it, with the unit in it, and a
+ * blank and the item behind it where there is one: "disk.read_bytes nvme0n1".
  *
  * A stack is text: one line a frame, innermost first, each as "path/file.py(57): function".
  *
@@ -43,18 +44,18 @@ const char *gw_host_role_id(unsigned r);
 /* Over the whole recording, also where no events were kept. */
 struct gw_host_process {
     int64_t pid, ppid;
-    int64_t start, end;      /* first and last sight; end INT64_MAX = lived to the end */
-    const char *name;        /* shortened command line */
-    unsigned role;           /* enum gw_host_role */
-    int uses_cuda;           /* 1 = its GPU work was recorded, or the driver is mapped */
-    int cpus_allowed;        /* by its affinity; -1 unknown */
-    double cpu_s;            /* at the last sight, since its start; NAN unknown */
+    int64_t start, end;                               /* first and last sight; end INT64_MAX = lived to the end */
+    const char *name;                                 /* shortened command line */
+    unsigned role;                                    /* enum gw_host_role */
+    int uses_cuda;                                    /* 1 = its GPU work was recorded, or the driver is mapped */
+    int cpus_allowed;                                 /* by its affinity; -1 unknown */
+    double cpu_s;                                     /* at the last sight, since its start; NAN unknown */
     double rss_first, rss_last, rss_max, shared_last; /* bytes; NAN unknown */
     double rchar, read_bytes, write_bytes;            /* during the recording; NAN unknown */
 };
 
 struct gw_host_gpu {
-    int64_t device;          /* as in gw_device.id: NVML's index */
+    int64_t device; /* as in gw_device.id: NVML's index */
     const char *name;
     double memory_bytes, sm_clock_max_mhz, memory_clock_max_mhz, power_limit_w, power_default_w; /* NAN unknown */
     int has_gpm;
@@ -82,20 +83,20 @@ struct gw_host_loader {
 };
 
 struct gw_host_facts {
-    int64_t from, to;        /* the time that samples and counters are kept for */
-    int64_t recorded_ns;     /* length of the recording, -1 unknown */
-    double recorder_cpu_s;   /* our own CPU time beside the job; NAN unknown */
-    double inject_cpu_s;     /* our thread's inside the job; NAN unknown */
+    int64_t from, to;      /* the time that samples and counters are kept for */
+    int64_t recorded_ns;   /* length of the recording, -1 unknown */
+    double recorder_cpu_s; /* our own CPU time beside the job; NAN unknown */
+    double inject_cpu_s;   /* our thread's inside the job; NAN unknown */
 
-    int cpus_online;         /* -1 unknown */
-    double cpu_limit;        /* of the cgroup, CPUs; NAN none */
+    int cpus_online;                         /* -1 unknown */
+    double cpu_limit;                        /* of the cgroup, CPUs; NAN none */
     double memory_bytes, memory_limit_bytes; /* of the machine and of the cgroup; NAN unknown or none */
     const char *kernel;
     const char *gpu_records; /* why GPU work was not recorded, NULL when it was or nobody asked */
 
     const struct gw_host_process *process;
     size_t process_count;
-    int64_t trainer;         /* pid that the report speaks of when there is no GPU work in the trace; -1 unknown */
+    int64_t trainer; /* pid that the report speaks of when there is no GPU work in the trace; -1 unknown */
     const struct gw_host_gpu *gpu;
     size_t gpu_count;
     const struct gw_host_mount *mount;
@@ -104,10 +105,10 @@ struct gw_host_facts {
     size_t loader_count;
 
     /* Settings that the hook read in the training process. -1 / NULL unknown. */
-    int hook;                /* 1 = the hook reported something */
+    int hook; /* 1 = the hook reported something */
     const char *torch_version, *cuda_version, *matmul_precision;
     int cudnn_benchmark, cudnn_tf32, matmul_tf32, torch_threads, anomaly;
-    int omp_threads;         /* OMP_NUM_THREADS of the job, -1 not set */
+    int omp_threads; /* OMP_NUM_THREADS of the job, -1 not set */
 };
 
 static inline uint64_t gw_sample_pack(uint64_t cpu_ns, uint64_t wait_ns)

@@ -23,7 +23,8 @@ long gw_py_memory(int pid, uint64_t addr, void *buf, size_t n)
     return (size_t)got == n ? (long)n : -EFAULT;
 }
 
-/* --- the interpreter's file among the mappings ------------------------------------------------------------------------------ */
+/* --- the interpreter's file among the mappings
+ * ------------------------------------------------------------------------------ */
 
 struct image {
     char path[PATH_MAX];
@@ -64,7 +65,8 @@ static int find_image(int proc_root, int pid, struct image *best)
     while (fgets(line, sizeof line, f)) {
         unsigned long long start, offset;
         int at = 0;
-        if (sscanf(line, "%llx-%*x %*s %llx %*s %*s %n", &start, &offset, &at) != 2 || !at || line[at] != '/' || offset != 0)
+        if (sscanf(line, "%llx-%*x %*s %llx %*s %*s %n", &start, &offset, &at) != 2 || !at || line[at] != '/' ||
+            offset != 0)
             continue;
         line[strcspn(line, "\n")] = 0;
         const char *base = strrchr(line + at, '/') + 1;
@@ -90,7 +92,9 @@ static int open_image(int proc_root, int pid, const char *path)
     return fd >= 0 ? fd : open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 }
 
-/* --- ELF -------------------------------------------------------------------------------------------------------------------- */
+/* --- ELF
+ * --------------------------------------------------------------------------------------------------------------------
+ */
 
 static void *read_at(int fd, uint64_t at, uint64_t n)
 {
@@ -110,7 +114,9 @@ static void *read_at(int fd, uint64_t at, uint64_t n)
     return buf;
 }
 
-struct found { uint64_t runtime, version; }; /* virtual addresses in the file, 0 not found */
+struct found {
+    uint64_t runtime, version;
+}; /* virtual addresses in the file, 0 not found */
 
 static void scan_symbols(int fd, const Elf64_Shdr *table, const Elf64_Shdr *strings, struct found *out)
 {
@@ -160,7 +166,9 @@ static int scan_file(int fd, struct found *out, uint64_t *first)
             if (s[i].sh_type == (pass ? SHT_SYMTAB : SHT_DYNSYM) && s[i].sh_link < h.e_shnum)
                 scan_symbols(fd, s + i, s + s[i].sh_link, out);
     /* A stripped file still has the section that was made for readers like us (3.11 and later). */
-    char *names = !out->runtime && h.e_shstrndx < h.e_shnum ? read_at(fd, s[h.e_shstrndx].sh_offset, s[h.e_shstrndx].sh_size) : NULL;
+    char *names = !out->runtime && h.e_shstrndx < h.e_shnum
+                      ? read_at(fd, s[h.e_shstrndx].sh_offset, s[h.e_shstrndx].sh_size)
+                      : NULL;
     for (unsigned i = 0; names && i < h.e_shnum; i++)
         if (s[i].sh_name < s[h.e_shstrndx].sh_size && strcmp(names + s[i].sh_name, ".PyRuntime") == 0)
             out->runtime = s[i].sh_addr;

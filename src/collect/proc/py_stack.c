@@ -12,13 +12,17 @@
 #include "collect/proc/py_layout.h"
 
 enum {
-    THREADS = 1024,        /* thread states walked */
+    THREADS = 1024, /* thread states walked */
     INTERPRETERS = 8,
-    WALK = 1500,           /* frames walked: above Python's own limit of 1000 */
-    SHOWN_INNER = 30, SHOWN_OUTER = 14,
-    TEXT = 300,            /* bytes of a file or function name */
-    TABLE = 1 << 18,       /* bytes of a line table */
-    TS_BYTES = 256, FRAME_BYTES = 128, CODE_BYTES = 256 /* read at once; the members used lie inside */
+    TRIES = 3,
+    WALK = 1500, /* frames walked: above Python's own limit of 1000 */
+    SHOWN_INNER = 30,
+    SHOWN_OUTER = 14,
+    TEXT = 300,      /* bytes of a file or function name */
+    TABLE = 1 << 18, /* bytes of a line table */
+    TS_BYTES = 256,
+    FRAME_BYTES = 128,
+    CODE_BYTES = 256 /* read at once; the members used lie inside */
 };
 /* glibc on x86-64 keeps the thread's id here in its struct pthread (measured on 2.36; unchanged since 2.4). */
 #define PTHREAD_TID 720
@@ -31,20 +35,28 @@ struct code { /* what a code object said; checked against its pointers at each u
     size_t lines_len;
 };
 
-struct frame { uint64_t code; int at; uint64_t at_addr; };
+struct frame {
+    uint64_t code;
+    int at;
+    uint64_t at_addr;
+};
 
 struct gw_py {
     int pid;
     uint64_t runtime;
     struct gw_py_layout l;
-    struct code *code;     /* by hash of the address */
-    unsigned codes;        /* a power of two */
-    struct { int tid; uint64_t state; } thread[THREADS];
+    struct code *code; /* by hash of the address */
+    unsigned codes;    /* a power of two */
+    struct {
+        int tid;
+        uint64_t state;
+    } thread[THREADS];
     size_t threads;
     int shift; /* of `kind` in the state of a string */
 };
 
-/* --- reading ------------------------------------------------------------------------------------------------------------- */
+/* --- reading
+ * ------------------------------------------------------------------------------------------------------------- */
 
 static int is_pointer(uint64_t p) { return p >= 4096 && p < (1ull << 56) && p % 8 == 0; }
 
@@ -131,7 +143,8 @@ static char *text_of(const struct gw_py *p, uint64_t addr)
     return out;
 }
 
-/* --- code objects ---------------------------------------------------------------------------------------------------------- */
+/* --- code objects
+ * ---------------------------------------------------------------------------------------------------------- */
 
 static void forget(struct code *c)
 {
@@ -175,7 +188,8 @@ static struct code *code_of(struct gw_py *p, uint64_t addr, const unsigned char 
     return c;
 }
 
-/* --- threads ----------------------------------------------------------------------------------------------------------------- */
+/* --- threads
+ * ----------------------------------------------------------------------------------------------------------------- */
 
 /* The kernel's id of the thread whose state starts with `ts`, 0 unknown. */
 static int tid_of(const struct gw_py *p, const unsigned char *ts)
@@ -227,7 +241,8 @@ static int state_of(struct gw_py *p, int tid, unsigned char ts[TS_BYTES])
     return 0;
 }
 
-/* --- frames ------------------------------------------------------------------------------------------------------------------ */
+/* --- frames
+ * ------------------------------------------------------------------------------------------------------------------ */
 
 /* The frames of a thread, innermost first, in `out`. Their number; 0 when the chain is broken. */
 static size_t walk_frames(struct gw_py *p, const unsigned char *ts, struct frame out[WALK])
@@ -281,10 +296,13 @@ long gw_py_stack(struct gw_py *p, int tid, char *out, size_t cap)
     unsigned char ts[TS_BYTES], codes[SHOWN_INNER + SHOWN_OUTER][CODE_BYTES];
     struct frame f[WALK];
     out[0] = 0;
-    int rc = state_of(p, tid, ts);
-    if (rc <= 0)
-        return rc;
-    size_t n = walk_frames(p, ts, f), cut = 0;
+    size_t n = 0, cut = 0;
+    for (int tries = 0; tries < TRIES && !n; tries++) { /* the thread runs on meanwhile: a torn chain is read again */
+        int rc = state_of(p, tid, ts);
+        if (rc <= 0)
+            return rc;
+        n = walk_frames(p, ts, f);
+    }
     if (n > SHOWN_INNER + SHOWN_OUTER) {
         cut = SHOWN_INNER;
         memmove(f + SHOWN_INNER, f + n - SHOWN_OUTER, SHOWN_OUTER * sizeof *f);
@@ -305,7 +323,8 @@ long gw_py_stack(struct gw_py *p, int tid, char *out, size_t cap)
     return (long)len;
 }
 
-/* --- the lock ------------------------------------------------------------------------------------------------------------------ */
+/* --- the lock
+ * ------------------------------------------------------------------------------------------------------------------ */
 
 int gw_py_lock(struct gw_py *p, uint64_t *from, uint64_t *to, int *holder)
 {
@@ -328,9 +347,12 @@ int gw_py_lock(struct gw_py *p, uint64_t *from, uint64_t *to, int *holder)
     return 0;
 }
 
-/* --- open -------------------------------------------------------------------------------------------------------------------- */
+/* --- open
+ * --------------------------------------------------------------------------------------------------------------------
+ */
 
-/* Newer versions keep more in front of the kind of a string: see which reading of the interpreter's first string makes sense. */
+/* Newer versions keep more in front of the kind of a string: see which reading of the interpreter's first string makes
+ * sense. */
 static void find_shift(struct gw_py *p)
 {
     static const int shifts[] = {2, 8, 16};
@@ -338,7 +360,8 @@ static void find_shift(struct gw_py *p)
     struct frame f[WALK];
     p->shift = 2;
     for (size_t t = 0; t < p->threads; t++) {
-        if (get(p, p->thread[t].state, ts, sizeof ts) < 0 || !walk_frames(p, ts, f) || get(p, f[0].code, head, sizeof head) < 0)
+        if (get(p, p->thread[t].state, ts, sizeof ts) < 0 || !walk_frames(p, ts, f) ||
+            get(p, f[0].code, head, sizeof head) < 0)
             continue;
         for (size_t i = 0; i < sizeof shifts / sizeof *shifts; i++) {
             p->shift = shifts[i];
@@ -403,7 +426,10 @@ struct gw_py *gw_py_open(int proc_root, int pid, unsigned functions, int *again,
     int rc = gw_py_find(proc_root, pid, &place);
     *again = rc == -ENOENT || rc == -ENOEXEC; /* a shared libpython is mapped some time after the program itself */
     if (rc < 0) {
-        snprintf(why, cap, "%s", rc == -ENOENT ? "no Python runtime is mapped" : rc == -ENOEXEC ? "the interpreter's file has no symbols" : strerror(-rc));
+        snprintf(why, cap, "%s",
+                 rc == -ENOENT    ? "no Python runtime is mapped"
+                 : rc == -ENOEXEC ? "the interpreter's file has no symbols"
+                                  : strerror(-rc));
         return NULL;
     }
     p = create(pid, functions);

@@ -35,6 +35,12 @@ if(TARGET gpuwhy_inject AND TARGET gw_record)
   if(TARGET gpuwhy)
     gw_python_test(run test_run.py ${CMAKE_BINARY_DIR})
   endif()
+  # Real windows on a real clock: beside another test on two cores they would measure that one.
+  foreach(timed run.inject run)
+    if(TEST ${timed})
+      set_tests_properties(${timed} PROPERTIES RUN_SERIAL ON)
+    endif()
+  endforeach()
 
   # The declarations in cupti_abi.h against real headers, where there are any.
   find_path(GW_CUPTI_INCLUDE cupti_activity.h PATHS /usr/local/cuda/include /usr/local/cuda/extras/CUPTI/include

@@ -129,6 +129,34 @@ static inline const struct gw_name_info *gw_ev_info(const struct gw_analysis *an
     return an->names + gw_trace_event(an->t, i)->name;
 }
 
+/* First place in the lane's order whose event starts at `at` or later; lane->count when none does. */
+static inline size_t gw_lane_at(const struct gw_analysis *an, const struct gw_lane *lane, int64_t at)
+{
+    size_t lo = 0, hi = lane->count;
+    while (lo < hi) {
+        size_t mid = lo + (hi - lo) / 2;
+        if (gw_ev(an, lane->order[mid])->start < at)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return lo;
+}
+
+/* First blocking call of the device that starts at `at` or later; nblocks when none does. */
+static inline size_t gw_block_at(const struct gw_analysis *an, const struct gw_dev *d, int64_t at)
+{
+    size_t lo = 0, hi = d->nblocks;
+    while (lo < hi) {
+        size_t mid = lo + (hi - lo) / 2;
+        if (gw_ev(an, d->blocks[mid].call)->start < at)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return lo;
+}
+
 /* stages, in order; each fills its part of `an` and returns 0 or GW_ENOMEM */
 int gw_steps_find(struct gw_analysis *an);                       /* steps.c */
 int gw_host_line(struct gw_analysis *an, struct gw_dev *dev);    /* hostline.c: runs, blocks */

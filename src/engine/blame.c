@@ -369,15 +369,7 @@ int gw_blame_totals(struct gw_analysis *an, struct gw_dev *dev)
 static struct gw_block *block_of(struct gw_dev *d, const struct gw_analysis *an, uint32_t call)
 {
     struct gw_block *bl = (struct gw_block *)(uintptr_t)d->blocks;
-    size_t lo = 0, hi = d->nblocks;
-    int64_t at = gw_ev(an, call)->start;
-    while (lo < hi) {
-        size_t mid = lo + (hi - lo) / 2;
-        if (gw_ev(an, bl[mid].call)->start < at)
-            lo = mid + 1;
-        else
-            hi = mid;
-    }
+    size_t lo = gw_block_at(an, d, gw_ev(an, call)->start);
     /* the call itself, or the waiting call inside the operator that is blamed */
     return lo < d->nblocks && (bl[lo].call == call || gw_ev(an, bl[lo].call)->start < gw_ev(an, call)->end) ? bl + lo : NULL;
 }

@@ -236,14 +236,7 @@ static const struct gw_event *copy_before(const struct gw_analysis *an, uint32_t
 {
     const struct gw_event *e = gw_ev(an, call);
     const struct gw_lane *lane = gw_trace_lane(an->t, e->lane);
-    size_t lo = 0, hi = lane->count;
-    while (lo < hi) {
-        size_t mid = lo + (hi - lo) / 2;
-        if (gw_ev(an, lane->order[mid])->start < e->start)
-            lo = mid + 1;
-        else
-            hi = mid;
-    }
+    size_t lo = gw_lane_at(an, lane, e->start);
     for (size_t k = lo, tries = 0; k-- > 0 && tries < 16;) {
         const struct gw_event *p = gw_ev(an, lane->order[k]);
         if (p->kind != GW_KIND_API)
@@ -464,14 +457,7 @@ static void mark_feeds(struct gw_analysis *an, const struct gw_block *b)
     while (gw_ev(an, top)->up != GW_NONE && gw_ev(an, gw_ev(an, top)->up)->kind == GW_KIND_OP)
         top = gw_ev(an, top)->up;
     const struct gw_lane *lane = gw_trace_lane(an->t, gw_ev(an, top)->lane);
-    size_t lo = 0, hi = lane->count;
-    while (lo < hi) {
-        size_t mid = lo + (hi - lo) / 2;
-        if (gw_ev(an, lane->order[mid])->start < gw_ev(an, top)->start)
-            lo = mid + 1;
-        else
-            hi = mid;
-    }
+    size_t lo = gw_lane_at(an, lane, gw_ev(an, top)->start);
     uint32_t op = GW_NONE; /* outermost operator that ended last before the read */
     for (size_t k = lo, tries = 0; k-- > 0 && tries < 64; tries++) {
         const struct gw_event *e = gw_ev(an, lane->order[k]);

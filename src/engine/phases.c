@@ -8,9 +8,9 @@
 
 #include "engine/analysis.h"
 
-#define GW_PHASE_FACTOR 3            /* times the median step: layers/findings.def, OUTLIER */
+#define GW_PHASE_FACTOR 3            /* a step this many times the median is a phase of its own */
 #define GW_PHASE_MIN_NS 1000000
-#define GW_CHECKPOINT_BYTES 32000000 /* brought to the host in one step: layers/findings.def, CHECKPOINT_BYTES */
+#define GW_CHECKPOINT_BYTES 32000000 /* brought to the host in one step for it to look like a checkpoint */
 
 struct gw_shape { /* what one step looks like */
     int64_t dur, to_host;

@@ -132,14 +132,7 @@ static uint32_t find_item(const struct gw_build *b, uint32_t call)
 static const struct gw_block *block_of_call(const struct gw_dev *d, const struct gw_analysis *an, uint32_t call)
 {
     int64_t at = gw_ev(an, call)->start;
-    size_t lo = 0, hi = d->nblocks;
-    while (lo < hi) {
-        size_t mid = lo + (hi - lo) / 2;
-        if (gw_ev(an, d->blocks[mid].call)->start < at)
-            lo = mid + 1;
-        else
-            hi = mid;
-    }
+    size_t lo = gw_block_at(an, d, at);
     for (; lo < d->nblocks && gw_ev(an, d->blocks[lo].call)->start == at; lo++)
         if (d->blocks[lo].call == call)
             return d->blocks + lo;

@@ -10,14 +10,7 @@ static const char *between(struct gw_diag *d, int64_t start, int64_t end)
     if (d->dev->main_lane == GW_NONE)
         return _("host code");
     const struct gw_lane *lane = gw_trace_lane(d->an->t, d->dev->main_lane);
-    size_t lo = 0, hi = lane->count;
-    while (lo < hi) {
-        size_t mid = lo + (hi - lo) / 2;
-        if (gw_ev(d->an, lane->order[mid])->start < end)
-            lo = mid + 1;
-        else
-            hi = mid;
-    }
+    size_t lo = gw_lane_at(d->an, lane, end);
     const char *after = NULL, *before = NULL;
     for (size_t i = lo; i < lane->count && i < lo + 64 && !after; i++) {
         const struct gw_event *e = gw_ev(d->an, lane->order[i]);

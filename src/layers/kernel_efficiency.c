@@ -334,14 +334,7 @@ static int times_itself(const struct gw_diag *d, uint32_t op)
 {
     const struct gw_event *o = gw_ev(d->an, op);
     const struct gw_lane *lane = gw_trace_lane(d->an->t, o->lane);
-    size_t lo = 0, hi = lane->count;
-    while (lo < hi) {
-        size_t mid = lo + (hi - lo) / 2;
-        if (gw_ev(d->an, lane->order[mid])->start < o->start)
-            lo = mid + 1;
-        else
-            hi = mid;
-    }
+    size_t lo = gw_lane_at(d->an, lane, o->start);
     int n = 0;
     for (; lo < lane->count && gw_ev(d->an, lane->order[lo])->start < o->end; lo++) {
         const struct gw_event *e = gw_ev(d->an, lane->order[lo]);

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -31,9 +32,19 @@ static int foreground_terminal(void)
     return -1;
 }
 
-static _Noreturn void run_job(const struct gw_child *c, char *const argv[], char *const env[], int report)
+static void go_apart(const int streams[3])
 {
-    if (c->own_group)
+    setsid();
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    for (int i = 0; i < 3; i++)
+        dup2(streams[i], i);
+}
+
+static _Noreturn void run_job(const struct gw_child *c, char *const argv[], char *const env[], const int *streams, int report)
+{
+    if (streams)
+        go_apart(streams);
+    else if (c->own_group)
         setpgid(0, 0);
     for (int i = 0; env[i]; i++)
         if (putenv(env[i]) != 0)
@@ -46,13 +57,13 @@ static _Noreturn void run_job(const struct gw_child *c, char *const argv[], char
     _exit(why == ENOENT ? 127 : 126);
 }
 
-int gw_child_start(struct gw_child *c, char *const argv[], char *const env[])
+static int start(struct gw_child *c, char *const argv[], char *const env[], const int *streams)
 {
     int pipe_fd[2];
     sigset_t set;
     memset(c, 0, sizeof *c);
     c->pid = -1;
-    c->tty = foreground_terminal();
+    c->tty = streams ? -1 : foreground_terminal();
     c->own_group = c->tty >= 0;
     if (pipe2(pipe_fd, O_CLOEXEC) != 0)
         return -1;
@@ -61,7 +72,7 @@ int gw_child_start(struct gw_child *c, char *const argv[], char *const env[])
     fflush(NULL);
     c->pid = fork();
     if (c->pid == 0)
-        run_job(c, argv, env, pipe_fd[1]);
+        run_job(c, argv, env, streams, pipe_fd[1]);
     int why = errno;
     close(pipe_fd[1]);
     if (c->pid < 0) {
@@ -82,6 +93,13 @@ int gw_child_start(struct gw_child *c, char *const argv[], char *const env[])
         return -1;
     }
     return 0;
+}
+
+int gw_child_start(struct gw_child *c, char *const argv[], char *const env[]) { return start(c, argv, env, NULL); }
+
+int gw_child_start_apart(struct gw_child *c, char *const argv[], char *const env[], const int streams[3])
+{
+    return start(c, argv, env, streams);
 }
 
 static void give_terminal(struct gw_child *c, pid_t group)

@@ -34,6 +34,9 @@ struct gw_child {
 /* Blocks the signals that gw_child_handle() deals with. `env`: NAME=VALUE strings to add, NULL-terminated.
  * 0, or -1 with exec_errno set (or errno when we could not even fork). */
 int gw_child_start(struct gw_child *c, char *const argv[], char *const env[]);
+/* The same for a job that is run to be measured, not for its own sake: in a session of its own, away from our terminal,
+ * with `streams` as its standard input, output and error, and killed when we die. */
+int gw_child_start_apart(struct gw_child *c, char *const argv[], char *const env[], const int streams[3]);
 /* The signals to watch, for signalfd(). */
 void gw_child_signals(sigset_t *set);
 /* Deals with one signal. 1 when the user asked to end the recording (Ctrl-C on our terminal), else 0. `passes_interrupt`:

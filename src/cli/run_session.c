@@ -141,6 +141,8 @@ int gw_session_open(struct gw_session *s, const struct gw_run_options *o, struct
     s->o = *o;
     s->dir = s->proc = s->sys = -1;
     s->tick_ns = TICK_FAST;
+    s->due.system_ns = SYSTEM_EVERY;
+    s->due.nvml_ns = NVML_EVERY;
     int rc = make_folder(s, err);
     if (rc < 0)
         return rc;
@@ -284,12 +286,6 @@ static void clear_status_line(const struct gw_session *s)
         fputs("\r\033[K", stderr);
 }
 
-struct due {
-    uint64_t sample, system, nvml, discover, second, five;
-    uint64_t system_ns, nvml_ns;                    /* between two looks */
-    uint64_t sample_cpu, system_cpu, nvml_cpu, at;  /* CPU time spent since `at` */
-};
-
 static uint64_t own_cpu(void) { return gw_clock_ns(CLOCK_PROCESS_CPUTIME_ID); }
 
 static uint64_t pace(uint64_t every, uint64_t spent, uint64_t elapsed, double limit, uint64_t least, uint64_t most)
@@ -303,7 +299,7 @@ static uint64_t pace(uint64_t every, uint64_t spent, uint64_t elapsed, double li
 }
 
 /* Keeps our own cost below its limits by sampling less often. */
-static void watch_own_cost(struct gw_session *s, struct due *d, uint64_t now)
+static void watch_own_cost(struct gw_session *s, struct gw_session_due *d, uint64_t now)
 {
     gw_sink_counter(s->sink, gw_sink_string(s->sink, "recorder.cpu_s"), -1, 0, 0, (double)own_cpu() * 1e-9);
     uint64_t age = now - s->started_ns, elapsed = d->at ? now - d->at : 0;
@@ -315,8 +311,9 @@ static void watch_own_cost(struct gw_session *s, struct due *d, uint64_t now)
     d->at = now;
 }
 
-static void tick(struct gw_session *s, struct due *d)
+void gw_session_tick(struct gw_session *s)
 {
+    struct gw_session_due *d = &s->due;
     uint64_t now = now_ns();
     gw_sink_tick(s->sink);
     if (now >= d->discover && s->tree) {
@@ -358,10 +355,11 @@ static void tick(struct gw_session *s, struct due *d)
     gw_sink_flush(s->sink);
 }
 
-static uint64_t next_due(const struct gw_session *s, const struct due *d, uint64_t end)
+uint64_t gw_session_next(const struct gw_session *s)
 {
+    const struct gw_session_due *d = &s->due;
     uint64_t t = d->sample;
-    const uint64_t all[] = {s->system ? d->system : UINT64_MAX, s->nvml ? d->nvml : UINT64_MAX, d->discover, d->second, end};
+    const uint64_t all[] = {s->system ? d->system : UINT64_MAX, s->nvml ? d->nvml : UINT64_MAX, d->discover, d->second};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         t = all[i] < t ? all[i] : t;
     return t;
@@ -395,15 +393,12 @@ static void wait_until(int fd, uint64_t until)
 enum gw_loop_end gw_session_loop(struct gw_session *s, struct gw_child *c)
 {
     int fd = signal_descriptor();
-    struct due d;
-    memset(&d, 0, sizeof d);
-    d.system_ns = SYSTEM_EVERY;
-    d.nvml_ns = NVML_EVERY;
     uint64_t end = s->o.for_ns ? s->started_ns + (uint64_t)s->o.for_ns : UINT64_MAX;
     enum gw_loop_end why = GW_LOOP_JOB_ENDED;
     while (!c->ended) {
-        tick(s, &d);
-        wait_until(fd, next_due(s, &d, end));
+        gw_session_tick(s);
+        uint64_t next = gw_session_next(s);
+        wait_until(fd, next < end ? next : end);
         if (take_signals(s, c, fd) || now_ns() >= end) {
             why = GW_LOOP_RECORDING_ENDED;
             break;

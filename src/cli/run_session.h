@@ -28,6 +28,13 @@ struct gw_run_options {
     uint32_t kinds;           /* GW_CK_* */
 };
 
+/* When each sampler is due next (CLOCK_MONOTONIC), and what they cost. */
+struct gw_session_due {
+    uint64_t sample, system, nvml, discover, second, five;
+    uint64_t system_ns, nvml_ns;                   /* between two looks */
+    uint64_t sample_cpu, system_cpu, nvml_cpu, at; /* CPU time spent since `at` */
+};
+
 struct gw_session {
     struct gw_run_options o;
     char folder[4096];        /* absolute */
@@ -47,6 +54,7 @@ struct gw_session {
     uint64_t gpu_bytes;
     unsigned recording_processes, open_windows;
     uint64_t tick_ns;         /* between two thread samples; grows when we cost too much */
+    struct gw_session_due due;
 };
 
 enum gw_loop_end { GW_LOOP_JOB_ENDED, GW_LOOP_RECORDING_ENDED };
@@ -55,6 +63,9 @@ enum gw_loop_end { GW_LOOP_JOB_ENDED, GW_LOOP_RECORDING_ENDED };
 int gw_session_open(struct gw_session *s, const struct gw_run_options *o, struct gw_error *err);
 /* Facts that need the job's pid. Call right after the start. */
 void gw_session_begin(struct gw_session *s, const struct gw_child *c, char *const argv[]);
+/* What the loop does, for callers that wait for other things too: takes the samples that are due; when the next ones are. */
+void gw_session_tick(struct gw_session *s);
+uint64_t gw_session_next(const struct gw_session *s);
 enum gw_loop_end gw_session_loop(struct gw_session *s, struct gw_child *c);
 /* Ends the recording (idempotent): tells the libraries, waits a moment for their last windows, writes the facts. */
 void gw_session_stop(struct gw_session *s, const struct gw_child *c);

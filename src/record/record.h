@@ -22,9 +22,11 @@
 #define GW_REC_VERSION 1u
 #define GW_REC_MAX_PAYLOAD (4u << 20)  /* bytes; larger chunks are never written and never believed */
 #define GW_REC_META "record.gwr"       /* the recorder's own file: host samples, counters, facts */
+#define GW_REC_MACHINE "machine.gwr" /* facts about the machine: what `gpuwhy check` looks at, at the start of the job */
+#define GW_REC_PM "pm.gwr"             /* GPU activity over the whole run, from hardware counters */
 #define GW_REC_CONTROL "control"       /* struct gw_control, read by the injected libraries */
 
-enum gw_rec_role { GW_ROLE_HOST = 1, GW_ROLE_CUDA = 2 };
+enum gw_rec_role { GW_ROLE_HOST = 1, GW_ROLE_CUDA = 2, GW_ROLE_MACHINE = 3, GW_ROLE_PM = 4 };
 
 /* Why a CUDA file has what it has. Text in gw_rec_state_text(). */
 enum gw_rec_state {
@@ -89,7 +91,10 @@ enum gw_rec_type {
     GW_RT_THREAD = 12, /* struct gw_rec_thread: one sample of one thread */
     GW_RT_COUNTER = 13,/* struct gw_rec_counter */
     GW_RT_PROCESS = 14,/* struct gw_rec_process: a process appears or ends */
-    GW_RT_END = 15     /* empty: the writer closed the file in good order */
+    GW_RT_END = 15,    /* empty: the writer closed the file in good order */
+    GW_RT_MACHINE = 16, /* text: lines of the file that `gpuwhy check --collect` writes, with its version in the first */
+    GW_RT_ACTIVITY = 17, /* struct gw_rec_activity: a stretch of a GPU's time */
+    GW_RT_PM = 18      /* struct gw_rec_pm: what PM sampling does on a GPU; the last of a GPU holds */
 };
 
 struct gw_rec_clock {
@@ -198,6 +203,41 @@ struct gw_rec_counter {
     uint32_t item;   /* string id: mount, disk, ... ; 0 none */
 };
 
+/* Metrics of PM sampling, in the order of gw_rec_activity.share: percent of the peak while the clock ran. */
+enum gw_pm_metric {
+#define GW_PM_METRIC(sym, id, counter, text) GW_PM_##sym,
+#include "record/pm_metrics.def"
+#undef GW_PM_METRIC
+    GW_PM_METRIC_COUNT
+};
+enum { GW_PM_SHARES = 6, GW_PM_NO_SHARE = 0xffff };
+struct gw_rec_activity { /* neighbouring samples that are alike, as one; stretches of a GPU do not overlap */
+    uint64_t start, end; /* CLOCK_REALTIME; what lies between two stretches was not measured */
+    int32_t device;      /* NVML index, -1 unknown */
+    uint32_t samples;    /* hardware samples in it */
+    uint16_t share[GW_PM_SHARES]; /* mean, hundredths of a percent; GW_PM_NO_SHARE = not measured */
+    uint32_t reserved;
+};
+/* What PM sampling does on a GPU, or why not. Text in gw_pm_state_text(). */
+enum gw_pm_state {
+#define GW_PM_STATE(sym, id, text) GW_PS_##sym,
+#include "record/pm_states.def"
+#undef GW_PM_STATE
+    GW_PS_COUNT
+};
+struct gw_rec_pm {
+    uint64_t realtime_ns;
+    int32_t device;         /* NVML index, -1 = none in particular */
+    uint32_t state;         /* enum gw_pm_state */
+    int32_t result;         /* result code behind it, 0 none */
+    uint32_t cupti_version; /* 0 unknown */
+    uint32_t interval_ns;   /* between two samples */
+    uint32_t metrics;       /* bit 1 << enum gw_pm_metric */
+    uint64_t samples, overflows; /* so far */
+    uint64_t cpu_ns, rss_bytes;  /* of the sampling process, all GPUs together */
+    char call[48];          /* the call that failed, "" none */
+};
+
 /* The control file: written by the recorder with pwrite(), read by the libraries with pread(). Never mapped, so that a
  * truncated or full file system cannot signal the job. */
 struct gw_control {
@@ -232,6 +272,8 @@ _Static_assert(sizeof(struct gw_rec_device) == 184, "device record");
 _Static_assert(sizeof(struct gw_rec_thread) == 72, "thread sample");
 _Static_assert(sizeof(struct gw_rec_process) == 40, "process record");
 _Static_assert(sizeof(struct gw_rec_counter) == 32, "counter sample");
+_Static_assert(sizeof(struct gw_rec_activity) == 40, "activity record");
+_Static_assert(sizeof(struct gw_rec_pm) == 112, "PM state record");
 _Static_assert(sizeof(struct gw_control) == 128, "control file");
 
 /* Checksum of a payload (FNV-1a over 8-byte words, folded to 32 bits): finds torn writes, not malice. A payload in two

@@ -8,6 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/gw_i18n.h"
+
 static const struct {
     const char *id, *text;
     int loses;
@@ -20,6 +22,23 @@ static const struct {
 const char *gw_rec_state_id(unsigned state) { return state < GW_RS_COUNT ? states[state].id : "unknown"; }
 const char *gw_rec_state_text(unsigned state) { return state < GW_RS_COUNT ? states[state].text : "unknown state"; }
 int gw_rec_state_loses(unsigned state) { return state < GW_RS_COUNT ? states[state].loses : 1; }
+
+static const struct {
+    const char *id, *text;
+} pm_states[] = {
+#define GW_PM_STATE(sym, id, text) {id, text},
+#include "record/pm_states.def"
+#undef GW_PM_STATE
+};
+static const char *const pm_metrics[] = {
+#define GW_PM_METRIC(sym, id, counter, text) id,
+#include "record/pm_metrics.def"
+#undef GW_PM_METRIC
+};
+
+const char *gw_pm_state_id(unsigned state) { return state < GW_PS_COUNT ? pm_states[state].id : "unknown"; }
+const char *gw_pm_state_text(unsigned state) { return state < GW_PS_COUNT ? pm_states[state].text : "unknown state"; }
+const char *gw_pm_metric_id(unsigned metric) { return metric < GW_PM_METRIC_COUNT ? pm_metrics[metric] : "unknown"; }
 
 #define BUF_BYTES (GW_REC_MAX_PAYLOAD + (1u << 20))
 

@@ -56,5 +56,8 @@ void gw_chunk_get(const struct gw_chunk *c, uint32_t i, void *out, size_t size);
 const char *gw_rec_state_id(unsigned state);
 const char *gw_rec_state_text(unsigned state); /* untranslated */
 int gw_rec_state_loses(unsigned state);
+const char *gw_pm_state_id(unsigned state);
+const char *gw_pm_state_text(unsigned state);  /* untranslated */
+const char *gw_pm_metric_id(unsigned metric);
 
 #endif

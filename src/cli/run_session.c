@@ -40,6 +40,7 @@
 #define SAMPLE_COST 0.02
 #define SYSTEM_COST 0.007
 #define NVML_COST 0.01
+enum { MACHINE_WAIT_MS = 1000 }; /* at the end of a job that was shorter than the look at its machine */
 enum { WARN_IGNORED = 1, WARN_STATE = 2, WARN_BUSY = 4 };
 
 static uint64_t now_ns(void) { return gw_clock_ns(CLOCK_MONOTONIC); }
@@ -182,10 +183,17 @@ void gw_session_begin(struct gw_session *s, const struct gw_child *c, char *cons
     s->system = gw_system_create(s->proc, s->sys, (int)c->pid, k);
     if (s->system)
         gw_system_facts(s->system);
+    gw_machine_start(&s->machine, s->dir, c->pid, argv); /* before NVML is open here */
     s->nvml = gw_nvml_open(k, getenv("GPUWHY_NVML"));
     (void)gw_writer_clock(&k->w, 0);
     (void)gw_proc_env_facts(s->proc, (int)c->pid, k);
     gw_sink_flush(k);
+}
+
+static void machine_failed(struct gw_session *s, const char *why)
+{
+    if (why)
+        gw_sink_fact(s->sink, "machine.missing", why);
 }
 
 /* --- what the libraries in the job say ------------------------------------------------------------------------------ */
@@ -342,6 +350,7 @@ void gw_session_tick(struct gw_session *s)
     if (now >= d->second) {
         (void)write_control(s); /* the heartbeat */
         (void)gw_writer_clock(&s->sink->w, 0);
+        machine_failed(s, gw_machine_poll(&s->machine));
         check_ignored(s);
         status_line(s, now);
         watch_own_cost(s, d, now);
@@ -442,6 +451,7 @@ void gw_session_stop(struct gw_session *s, const struct gw_child *c)
         nanosleep(&ts, NULL);
     }
     look_at_files(s);
+    machine_failed(s, gw_machine_finish(&s->machine, MACHINE_WAIT_MS));
     struct gw_sink *k = s->sink;
     gw_sink_tick(k);
     gw_sink_factf(k, "recorded_s", "%.3f", (double)(s->ended_ns - s->started_ns) * 1e-9);

@@ -12,6 +12,7 @@
 
 #include "base/gw_error.h"
 #include "cli/run_child.h"
+#include "cli/run_machine.h"
 #include "record/record.h"
 
 struct gw_run_options {
@@ -45,6 +46,7 @@ struct gw_session {
     struct gw_tree *tree;
     struct gw_system *system;
     struct gw_nvml_live *nvml;
+    struct gw_machine machine; /* collects what `gpuwhy check` looks at */
     int proc, sys;            /* roots */
     int is_recording;
     int ignored_looks;        /* times in a row that CUDA ran without us */

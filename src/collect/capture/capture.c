@@ -1,4 +1,5 @@
 #include "collect/capture/capture.h"
+#include "collect/capture/record_env.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -230,6 +231,12 @@ int gw_capture_read(struct gw_env *env, const char *path, struct gw_error *err)
     struct stat st;
     if (stat(path, &st) < 0)
         return gw_error_set(err, GW_EIO, path, -1, "check the path", "cannot open: %s", strerror(errno));
+    if (S_ISDIR(st.st_mode) && gw_env_is_record(path)) {
+        int rc = gw_env_read_record(env, path, err);
+        return rc != GW_ENODATA ? rc
+                                : gw_error_set(err, rc, path, -1, "record it again with this version of gpuwhy run",
+                                               "the record holds no facts about the machine");
+    }
     if (S_ISDIR(st.st_mode))
         return read_folder(env, path, err);
     if (!S_ISREG(st.st_mode) && !S_ISFIFO(st.st_mode))

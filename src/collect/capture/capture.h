@@ -12,6 +12,8 @@
 #ifndef GW_CAPTURE_H
 #define GW_CAPTURE_H
 
+#include <stdio.h>
+
 #include "collect/env.h"
 
 /* A piece of text, not NUL-terminated. */
@@ -85,7 +87,9 @@ struct gw_env_proc *gw_smi_process(struct gw_env *env, const struct gw_gpu *g, i
 void gw_smi_mig(struct gw_env *env, const struct gw_env_mig *mig);
 struct gw_env_pair *gw_env_find_pair(struct gw_env *env, int64_t gpu, int64_t peer_gpu, const char *peer_nic);
 
-/* Writes everything that is known to one gzip file, which gw_capture_read() reads. 0 or GW_EIO with `err` filled. */
+/* Everything that is known as text lines, which gw_capture_parse() reads. Write errors are kept by stdio. */
+void gw_env_write(const struct gw_env *env, FILE *f);
+/* Writes them to one gzip file, which gw_capture_read() reads. 0 or GW_EIO with `err` filled. */
 int gw_env_save(const struct gw_env *env, const char *path, struct gw_error *err);
 
 #define GW_CAPTURE_READER(name)                   \

@@ -1,12 +1,13 @@
 /*
- * The file that `gpuwhy check --collect` writes: gzip over plain lines, "kind key=value key=value ...", values with
- * blanks and control characters as %XX. Keys are the ids of the metric tables and of env_records.def, so a file stays
- * readable when later versions know more.
+ * The facts as text: gzip over it is the file of `gpuwhy check --collect`, and a record holds it too. Plain lines,
+ * "kind key=value key=value ...", values with blanks and control characters as %XX. Keys are the ids of the metric
+ * tables and of env_records.def, so a file stays readable when later versions know more.
  */
 #include <ctype.h>
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <zlib.h>
 
@@ -16,7 +17,7 @@
 
 /* --- writing ------------------------------------------------------------------------------------------------- */
 
-static void put_text(gzFile f, const char *key, const char *s)
+static void put_text(FILE *f, const char *key, const char *s)
 {
     char word[1024];
     size_t n = 0;
@@ -29,19 +30,19 @@ static void put_text(gzFile f, const char *key, const char *s)
         else
             word[n++] = (char)c;
     }
-    gzprintf(f, " %s=%.*s", key, (int)n, word);
+    fprintf(f, " %s=%.*s", key, (int)n, word);
 }
 
-static void put_int(gzFile f, const char *key, int64_t v)
+static void put_int(FILE *f, const char *key, int64_t v)
 {
     if (v != GW_ENV_NONE)
-        gzprintf(f, " %s=%lld", key, (long long)v);
+        fprintf(f, " %s=%lld", key, (long long)v);
 }
 
-static void put_record(gzFile f, enum gw_rec kind, const char *rec)
+static void put_record(FILE *f, enum gw_rec kind, const char *rec)
 {
     struct gw_rec_info info = gw_rec_info(kind);
-    gzprintf(f, "%s", info.id);
+    fprintf(f, "%s", info.id);
     for (size_t i = 0; i < info.count; i++) {
         const void *at = rec + info.fields[i].offset;
         if (info.fields[i].type == GW_FT_STR)
@@ -49,16 +50,16 @@ static void put_record(gzFile f, enum gw_rec kind, const char *rec)
         else if (info.fields[i].type == GW_FT_I64)
             put_int(f, info.fields[i].name, *(const int64_t *)at);
         else if (!isnan(*(const double *)at) && fabs(*(const double *)at) < 1e15)
-            gzprintf(f, " %s=%.9f", info.fields[i].name, *(const double *)at);
+            fprintf(f, " %s=%.9f", info.fields[i].name, *(const double *)at);
     }
-    gzprintf(f, "\n");
+    fprintf(f, "\n");
 }
 
-static void put_gpus(gzFile f, const struct gw_env *env)
+static void put_gpus(FILE *f, const struct gw_env *env)
 {
     for (size_t i = 0; i < env->gpus.len; i++) {
         const struct gw_gpu *g = gw_env_gpu_at(env, i);
-        gzprintf(f, "gpu");
+        fprintf(f, "gpu");
         put_int(f, "index", g->index);
         put_text(f, "bus_id", g->bus_id);
         put_text(f, "name", g->name);
@@ -68,48 +69,70 @@ static void put_gpus(gzFile f, const struct gw_env *env)
         put_text(f, "virt", g->virt);
         for (int m = 0; m < GW_GPU_COUNT; m++)
             put_int(f, gw_gpu_metric_info((enum gw_gpu_metric)m)->id, gw_gpu_get(g, (enum gw_gpu_metric)m));
-        gzprintf(f, "\n");
+        fprintf(f, "\n");
     }
     for (size_t i = 0; i < gw_env_sample_count(env); i++) {
         const struct gw_sample *s = gw_env_sample_at(env, i);
-        gzprintf(f, "sample position=%u", s->gpu);
+        fprintf(f, "sample position=%u", s->gpu);
         put_int(f, "t", s->t);
         put_int(f, "source", s->source);
         for (int m = 0; m < GW_GPU_DYNAMIC; m++)
             put_int(f, gw_gpu_metric_info((enum gw_gpu_metric)m)->id, gw_sample_get(s, (enum gw_gpu_metric)m));
-        gzprintf(f, "\n");
+        fprintf(f, "\n");
     }
 }
 
-int gw_env_save(const struct gw_env *env, const char *path, struct gw_error *err)
+void gw_env_write(const struct gw_env *env, FILE *f)
 {
-    gzFile f = gzopen(path, "wb");
-    if (!f)
-        return gw_error_set(err, GW_EIO, path, -1, "check the path and its permissions", "cannot write: %s",
-                            strerror(errno));
-    gzprintf(f,
+    fprintf(f,
              TITLE "\n# Facts about one machine, for `gpuwhy check THIS-FILE` anywhere. Environment variables: only\n"
                    "# those of gpuwhy's own list. Read it with zcat before you pass it on.\n");
     for (int s = 0; s < GW_HSTR_COUNT; s++)
         if (env->str[s]) {
-            gzprintf(f, "text");
+            fprintf(f, "text");
             put_text(f, gw_host_string_id((enum gw_host_string)s), env->str[s]);
-            gzprintf(f, "\n");
+            fprintf(f, "\n");
         }
     for (int m = 0; m < GW_HOST_COUNT; m++)
         if (gw_env_has(env, (enum gw_host_metric)m)) {
-            gzprintf(f, "host");
+            fprintf(f, "host");
             put_int(f, gw_host_metric_info((enum gw_host_metric)m)->id, env->host[m]);
-            gzprintf(f, "\n");
+            fprintf(f, "\n");
         }
     put_gpus(f, env);
     for (int k = 0; k < GW_REC_COUNT; k++)
         for (size_t i = 0; k != GW_REC_SOURCE && i < gw_env_count(env, (enum gw_rec)k); i++)
             put_record(f, (enum gw_rec)k, gw_env_at(env, (enum gw_rec)k, i));
-    gzprintf(f, "end\n");
-    if (gzclose_w(f) != Z_OK)
-        return gw_error_set(err, GW_EIO, path, -1, "check the space that is left", "cannot write the whole file");
-    return 0;
+    fprintf(f, "end\n");
+}
+
+int gw_env_save(const struct gw_env *env, const char *path, struct gw_error *err)
+{
+    char *text = NULL;
+    size_t len = 0;
+    FILE *m = open_memstream(&text, &len);
+    if (m)
+        gw_env_write(env, m);
+    if (!m || fclose(m) != 0) {
+        free(text);
+        return gw_error_set(err, GW_ENOMEM, path, -1, "", "out of memory");
+    }
+    gzFile f = gzopen(path, "wb");
+    int rc = 0;
+    if (!f)
+        rc = gw_error_set(err, GW_EIO, path, -1, "check the path and its permissions", "cannot write: %s",
+                          strerror(errno));
+    size_t done = 0;
+    while (f && done < len) { /* zlib takes an unsigned at a time */
+        int n = gzwrite(f, text + done, len - done < 1 << 20 ? (unsigned)(len - done) : 1u << 20);
+        if (n <= 0)
+            break;
+        done += (size_t)n;
+    }
+    if (f && (gzclose_w(f) != Z_OK || done < len))
+        rc = gw_error_set(err, GW_EIO, path, -1, "check the space that is left", "cannot write the whole file");
+    free(text);
+    return rc;
 }
 
 /* --- reading ------------------------------------------------------------------------------------------------- */

@@ -53,7 +53,9 @@ static void sample(struct gw_live *l, struct gw_live_nvml *nvml, int ms)
 int gw_live_collect(struct gw_env *env, const struct gw_live_options *o)
 {
     char root[1024];
-    struct gw_live l = {.env = env, .o = o, .root = root};
+    struct gw_live l = {.env = env, .o = o, .root = root, .self = "self"};
+    if (o->pid > 0)
+        snprintf(l.self, sizeof l.self, "%lld", (long long)o->pid);
     struct gw_cuda_child *child = o->load || o->measure ? gw_cuda_child_start(o->cuda) : NULL;
     env->live = 1;
     snprintf(root, sizeof root, "%s", o->root ? o->root : "");

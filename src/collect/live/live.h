@@ -22,6 +22,7 @@ struct gw_live_options {
     const char *python;      /* interpreter or environment folder; NULL = the one in use */
     const char *const *data; /* paths whose file system matters */
     size_t data_count;
+    int64_t pid;   /* whose limits, CPUs, cgroup and environment count; 0 = ours. Its descendants on a GPU are no strangers */
     int load;      /* keep the links busy with copies while sampling */
     int measure;   /* measure the machine's ceilings */
     int sample_ms; /* 0 = 600, or 1500 with `load` */
@@ -30,12 +31,16 @@ struct gw_live_options {
 /* Fills `env`. 0, or GW_ENOMEM. */
 int gw_live_collect(struct gw_env *env, const struct gw_live_options *o);
 
+/* The path of a program as execvp() finds it. 1 found, 0 not. */
+int gw_live_find_program(const char *name, char *out, size_t cap);
+
 /* --- for the collectors ---------------------------------------------------------------------------------------- */
 
 struct gw_live {
     struct gw_env *env;
     const struct gw_live_options *o;
     const char *root; /* "" or a path without a slash at its end */
+    char self[24];    /* "self", or the number of options.pid: the folder below /proc */
 };
 
 /* A small file as a string without its trailing newline. Bytes read, or -1. `buf` is always terminated. */
@@ -43,6 +48,8 @@ long gw_live_read(const struct gw_live *l, char *buf, size_t cap, const char *fm
 /* A file with one number in it. 0 or -1. */
 int gw_live_number(const struct gw_live *l, int64_t *out, const char *fmt, ...) GW_PRINTF(3, 4);
 int gw_live_exists(const struct gw_live *l, const char *fmt, ...) GW_PRINTF(2, 3);
+/* 1 when `pid` is the process that the options name, or came from it (by its parents, as far as they live). */
+int gw_live_is_ours(const struct gw_live *l, int64_t pid);
 /* The path below the root, for opendir() and realpath(). Returns `buf`. */
 const char *gw_live_path(const struct gw_live *l, char *buf, size_t cap, const char *fmt, ...) GW_PRINTF(4, 5);
 /* The value behind "key" at a line's beginning in `text`, after blanks and colon; NULL when it is not there. */

@@ -26,7 +26,7 @@ static void throttling(struct gw_live *l, struct gw_live_counters *c)
     char text[8192], group[2048] = "";
     const char *p;
     c->periods = c->throttled = c->throttled_us = GW_ENV_NONE;
-    if (gw_live_read(l, text, sizeof text, "/proc/self/cgroup") > 0) {
+    if (gw_live_read(l, text, sizeof text, "/proc/%s/cgroup", l->self) > 0) {
         for (p = text; p && *p; p = strchr(p, '\n'), p = p ? p + 1 : NULL)
             if (strncmp(p, "0::", 3) == 0)
                 snprintf(group, sizeof group, "%.*s", (int)strcspn(p + 3, "\n"), p + 3);

@@ -130,7 +130,7 @@ void gw_live_cpu(struct gw_live *l)
         gw_env_set(l->env, GW_HOST_CPUS, gw_cpulist_count(text, NULL, 0));
         topology(l, text);
     }
-    if (gw_live_read(l, text, sizeof text, "/proc/self/status") > 0) {
+    if (gw_live_read(l, text, sizeof text, "/proc/%s/status", l->self) > 0) {
         const char *p = gw_live_line(text, "Cpus_allowed_list");
         char list[4096];
         if (p && snprintf(list, sizeof list, "%.*s", (int)strcspn(p, "\n"), p) < (int)sizeof list &&
@@ -248,7 +248,7 @@ static void limits_v1(struct gw_live *l, char *cpu, char *memory)
 void gw_live_cgroup(struct gw_live *l)
 {
     char text[8192], group[2048], memory[2048];
-    if (gw_live_read(l, text, sizeof text, "/proc/self/cgroup") <= 0)
+    if (gw_live_read(l, text, sizeof text, "/proc/%s/cgroup", l->self) <= 0)
         return;
     if (gw_live_exists(l, "/sys/fs/cgroup/cgroup.controllers") && group_of(text, "", group, sizeof group)) {
         /* In a container the path is often the host's, and the mount shows the group itself: then it is the root here.

@@ -86,6 +86,24 @@ int gw_live_exists(const struct gw_live *l, const char *fmt, ...)
     return access(path, F_OK) == 0;
 }
 
+int gw_live_is_ours(const struct gw_live *l, int64_t pid)
+{
+    char text[512];
+    if (l->o->pid <= 0)
+        return pid == getpid();
+    for (int depth = 0; depth < 64 && pid > 1; depth++) { /* a process tree of 64 generations is none */
+        if (pid == l->o->pid)
+            return 1;
+        if (gw_live_read(l, text, sizeof text, "/proc/%lld/stat", (long long)pid) <= 0)
+            return 0;
+        const char *p = strrchr(text, ')'); /* "pid (name) S ppid ..." */
+        if (!p || strlen(p) < 5)
+            return 0;
+        pid = strtoll(p + 4, NULL, 10);
+    }
+    return 0;
+}
+
 const char *gw_live_line(const char *text, const char *key)
 {
     size_t n = strlen(key);

@@ -70,7 +70,7 @@ void gw_live_memory(struct gw_live *l)
             set_kb(l->env, GW_HOST_SWAP_USED, total - free);
         }
     }
-    if (gw_live_read(l, text, sizeof text, "/proc/self/limits") > 0) {
+    if (gw_live_read(l, text, sizeof text, "/proc/%s/limits", l->self) > 0) {
         int64_t v = soft_limit(text, "Max locked memory");
         if (v != GW_ENV_NONE)
             gw_env_set(l->env, GW_HOST_MEMLOCK, v);

@@ -57,8 +57,7 @@ static void add_prefix(struct sites *s, const char *prefix)
     }
 }
 
-/* The path of a program: as given, or found in PATH. */
-static int find_program(const char *name, char *out, size_t cap)
+int gw_live_find_program(const char *name, char *out, size_t cap)
 {
     const char *path = getenv("PATH");
     if (strchr(name, '/'))
@@ -116,7 +115,7 @@ static void find_sites(struct gw_live *l, struct sites *s)
         add_prefix(s, given);
         add_site(s, given); /* a site-packages folder itself */
     } else if (given) {
-        if (find_program(given, program, sizeof program))
+        if (gw_live_find_program(given, program, sizeof program))
             add_interpreter(s, program);
         else
             gw_env_note(l->env, given, "no such Python; give an interpreter or the folder of an environment");
@@ -125,7 +124,7 @@ static void find_sites(struct gw_live *l, struct sites *s)
             if (getenv(vars[i]))
                 add_prefix(s, getenv(vars[i]));
         if (!s->n &&
-            (find_program("python3", program, sizeof program) || find_program("python", program, sizeof program)))
+            (gw_live_find_program("python3", program, sizeof program) || gw_live_find_program("python", program, sizeof program)))
             add_interpreter(s, program);
     }
     if (s->n) {
@@ -286,7 +285,7 @@ static void toolkit(struct gw_live *l)
             return;
         }
     }
-    if (!*l->root && find_program("nvcc", dir, sizeof dir) && realpath(dir, real) && prefix_of(real) &&
+    if (!*l->root && gw_live_find_program("nvcc", dir, sizeof dir) && realpath(dir, real) && prefix_of(real) &&
         toolkit_version(real, version, sizeof version)) {
         gw_env_add_lib(l->env, "toolkit", version, real);
         return;

@@ -128,16 +128,44 @@ void gw_live_system(struct gw_live *l)
     battery(l);
 }
 
+static void add_variable(void *user, const struct gw_envvar_info *info, const char *value)
+{
+    struct gw_env *env = user;
+    struct gw_env_var *v = gw_env_add(env, GW_REC_VAR);
+    if (v) {
+        v->name = info->name;
+        v->value = gw_env_dup(env, value, strnlen(value, 200));
+    }
+}
+
+/* The environment that another process was started with. */
+static void environ_of(struct gw_live *l)
+{
+    enum { BYTES = 256 * 1024 };
+    char path[4096], *buf = malloc(BYTES);
+    FILE *f = buf ? fopen(gw_live_path(l, path, sizeof path, "/proc/%s/environ", l->self), "re") : NULL;
+    if (f) {
+        size_t n = fread(buf, 1, BYTES - 1, f);
+        buf[n] = '\0';
+        gw_envvars_scan(buf, n, add_variable, l->env);
+        fclose(f);
+    } else {
+        gw_env_note(l->env, "environment", "the job's variables could not be read");
+    }
+    free(buf);
+}
+
 /* Only the names of envvars.def, and no more than 200 bytes of a value. */
 void gw_live_environ(struct gw_live *l)
 {
     const struct gw_envvar_info *info;
+    if (l->o->pid > 0) {
+        environ_of(l);
+        return;
+    }
     for (size_t i = 0; (info = gw_envvar_info(i)); i++) {
         const char *value = getenv(info->name);
-        struct gw_env_var *v = value ? gw_env_add(l->env, GW_REC_VAR) : NULL;
-        if (v) {
-            v->name = info->name;
-            v->value = gw_env_dup(l->env, value, strnlen(value, 200));
-        }
+        if (value)
+            add_variable(l->env, info, value);
     }
 }

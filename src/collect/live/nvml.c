@@ -212,7 +212,7 @@ static void add_process(struct gw_live_nvml *n, unsigned i, const struct nvml_pr
     rec->gpu = i;
     rec->pid = p->pid;
     rec->compute = compute;
-    rec->ours = p->pid == (unsigned)getpid();
+    rec->ours = gw_live_is_ours(n->l, p->pid);
     if (p->bytes < 1ull << 62) /* all ones where it is not told */
         rec->bytes = (int64_t)p->bytes;
     rec->resolved = gw_live_read(n->l, comm, sizeof comm, "/proc/%u/comm", p->pid) > 0;

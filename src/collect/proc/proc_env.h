@@ -1,6 +1,6 @@
 /*
  * proc_env.h - the environment variables of a process that decide how fast it runs, as facts "env.PID.NAME=value".
- * Only names from one list are ever looked at: an environment holds secrets.
+ * Only names of collect/envvars.def are ever looked at: an environment holds secrets.
  */
 #ifndef GW_PROC_ENV_H
 #define GW_PROC_ENV_H

@@ -26,18 +26,13 @@ static struct gw_trace *read_bytes(const char *data, size_t len)
     gw_stream_close(s);
     if (rc < 0) {
         assert_int_equal(rc, error.code);
-        gw_kernel_metrics_free(t);
         gw_trace_destroy(t);
         return NULL;
     }
     return t;
 }
 static struct gw_trace *read_text(const char *text) { return read_bytes(text, strlen(text)); }
-static void done(struct gw_trace *t)
-{
-    gw_kernel_metrics_free(t);
-    gw_trace_destroy(t);
-}
+static void done(struct gw_trace *t) { gw_trace_destroy(t); }
 static const struct gw_kernel_metrics *row(const struct gw_trace *t, const char *name)
 {
     for (size_t i = 0; i < gw_kernel_metrics_count(t); i++)
@@ -398,27 +393,83 @@ static void base_names(void **state)
     assert_string_equal(buf, "abc");
 }
 
+static void instance_names(void **state)
+{
+    (void)state;
+    static const char *const cases[][2] = {
+        {"void at::native::foo<(int)4, at::X<float>, std::array<char *, (unsigned long)3>>(int, T2)",
+         "at::native::foo<4,at::X<float>,std::array<char*,3>>"},
+        {"void at::native::foo<4, at::X<float>, std::array<char*, 3ul> >(int, at::X<float>)",
+         "at::native::foo<4,at::X<float>,std::array<char*,3>>"},
+        {"k<(bool)1, (int)-2>(T1)", "k<1,-2>"},
+        {"k<true, -2>(float)", "k<1,-2>"},
+        {"void k<is_true, x2u>(float)", "k<is_true,x2u>"}, /* no number, no truth */
+        {"n::(anonymous namespace)::k<false>()", "n::k<0>"},
+        {"ampere_sgemm_128x64_tn", "ampere_sgemm_128x64_tn"},
+    };
+    char buf[128];
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        assert_int_equal(gw_kernel_instance_name(cases[i][0], buf, sizeof buf), strlen(cases[i][1]));
+        assert_string_equal(buf, cases[i][1]);
+    }
+    assert_int_equal(gw_kernel_instance_name("abcdefgh", buf, 4), 3);
+    assert_string_equal(buf, "abc");
+}
+
 static void matching(void **state)
 {
     (void)state;
+    struct gw_arena *arena = gw_arena_create(0);
     struct gw_trace *t = read_text(
         "ID,Kernel Name,gpu__time_duration.sum,gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed\n"
         "0,\"void n::foo<(int)1>(int, int)\",1000,10\n1,\"void n::foo<(int)2>(int, int)\",3000,50\n2,other,5,5\n");
     assert_non_null(t);
     struct gw_kernel_metrics m;
-    assert_int_equal(gw_kernel_metrics_match(t, "void n::foo<(int)2>(int, int)", &m), 1);
+    struct gw_km_index *x = gw_km_index(t, arena);
+    assert_non_null(x);
+    assert_int_equal(gw_km_find(x, "void n::foo<(int)2>(int, int)", &m), GW_KM_EXACT);
     check(&m, GW_KM_DRAM, 50);
-    assert_int_equal(gw_kernel_metrics_match(t, "n::foo<1>", &m),
-                     1); /* as another profiler spells it: all of that base */
+    assert_int_equal(gw_km_find(x, "void n::foo<1>(int, int)", &m), GW_KM_INSTANCE);
+    check(&m, GW_KM_DRAM, 10);
+    assert_int_equal(gw_km_find(x, "n::foo<3>", &m), GW_KM_BASE); /* no such instance: all of that base */
     check(&m, GW_KM_DRAM, (10.0 * 1000 + 50.0 * 3000) / 4000);
     assert_int_equal(m.launches, 2);
     assert_int_equal(m.duration_ns, 4000);
-    assert_int_equal(gw_kernel_metrics_match(t, "n::fool", &m), 0);
-    assert_int_equal(gw_kernel_metrics_match(t, "", &m), 0);
+    assert_int_equal(gw_km_find(x, "void n::m::other<4>(int)", &m), GW_KM_FUNCTION);
+    check(&m, GW_KM_DRAM, 5);
+    assert_int_equal(gw_km_find(x, "n::fool", &m), GW_KM_NO_MATCH);
+    assert_int_equal(gw_km_find(x, "foo", &m), GW_KM_NO_MATCH); /* the rows say n::foo */
+    assert_int_equal(gw_km_find(x, "", &m), GW_KM_NO_MATCH);
+    struct gw_trace *to = gw_trace_create(0); /* rows of several files in one trace: times and means add up */
+    assert_int_equal(gw_kernel_metrics_copy(to, t), 0);
+    assert_int_equal(gw_kernel_metrics_copy(to, t), 0);
+    assert_int_equal(gw_kernel_metrics_count(to), 3);
+    assert_int_equal(row(to, "other")->launches, 2);
+    assert_int_equal(row(to, "other")->duration_ns, 10);
+    check(row(to, "void n::foo<(int)1>(int, int)"), GW_KM_DRAM, 10);
+    done(to);
     done(t);
     t = gw_trace_create(0);
-    assert_int_equal(gw_kernel_metrics_match(t, "other", &m), 0);
+    x = gw_km_index(t, arena);
+    assert_int_equal(gw_km_find(x, "other", &m), GW_KM_NO_MATCH);
     assert_int_equal(gw_kernel_metrics_count(t), 0);
+    done(t);
+    gw_arena_destroy(arena);
+}
+
+/* More names than any program has: the rest is counted, and it does not take for ever. */
+static void too_many_names(void **state)
+{
+    (void)state;
+    struct gw_trace *t = gw_trace_create(0);
+    struct gw_kernel_sample s = {.launches = 1, .duration_ns = 5};
+    char name[32];
+    for (unsigned i = 0; i < GW_KERNEL_METRICS_MAX + 7; i++) {
+        int n = snprintf(name, sizeof name, "k%u", i);
+        assert_int_equal(gw_kernel_metrics_add(t, gw_trace_name(t, name, (size_t)n), &s), 0);
+    }
+    assert_int_equal(gw_kernel_metrics_count(t), GW_KERNEL_METRICS_MAX);
+    assert_int_equal(t->loss[GW_LOSS_MEMORY_CAP].count, 7);
     done(t);
 }
 
@@ -448,6 +499,7 @@ int main(void)
         cmocka_unit_test(summary_csv),   cmocka_unit_test(text_page),  cmocka_unit_test(utf16),
         cmocka_unit_test(decimal_comma), cmocka_unit_test(numbers),    cmocka_unit_test(refusals),
         cmocka_unit_test(two_headers),   cmocka_unit_test(base_names), cmocka_unit_test(matching),
+        cmocka_unit_test(instance_names), cmocka_unit_test(too_many_names),
         cmocka_unit_test(sniffing),
     };
     return cmocka_run_group_tests_name("ncu", tests, NULL, NULL);

@@ -56,6 +56,8 @@ void gw_trace_destroy(struct gw_trace *t)
     gw_array_free(&t->devices);
     gw_array_free(&t->sources);
     gw_array_free(&t->index);
+    gw_array_free(&t->kernel_metrics);
+    gw_array_free(&t->kernel_rows);
     gw_intern_destroy(t->names);
     gw_arena_destroy(t->arena);
     free(t);

@@ -75,6 +75,8 @@ struct gw_facts {
     int64_t base_ns;             /* wall-clock ns of time zero, 0 unknown */
     int64_t clock_error_ns;      /* bound on the error of converted times */
     const char *profiler;        /* who recorded: "torch.profiler", "nsys", "gpuwhy run" */
+    double link_rate;            /* host link's best rate, bytes/s, where the machine is known; 0 unknown */
+    const char *link_name;       /* in words: "PCIe 4 x8" */
 };
 
 struct gw_host_facts;
@@ -93,6 +95,7 @@ struct gw_trace {
     void *priv;               /* lookup tables of trace.c */
     struct gw_array index;    /* uint32_t: storage of all order arrays */
     struct gw_array kernel_metrics; /* struct gw_kernel_metrics (kernel_metrics.h); zeroed = none were read */
+    struct gw_array kernel_rows;    /* uint32_t by name: 1 + its row in kernel_metrics, 0 = none */
     struct gw_host_facts *host; /* host_facts.h: what was recorded beside the GPU's work; NULL = nothing was */
 };
 

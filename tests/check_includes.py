@@ -15,10 +15,11 @@ ALLOWED = {
     "record": {"base", "model"},
     "import": {"base", "model", "record"},
     "collect": {"base", "model", "record"},
+    "sweep": {"base"},
     "engine": {"base", "model"},
     "layers": {"base", "model", "engine"},
-    "report": {"base", "model", "engine", "layers"},
-    "cli": {"base", "model", "import", "collect", "record", "engine", "layers", "report"},
+    "report": {"base", "model", "engine", "layers", "sweep"},
+    "cli": {"base", "model", "import", "collect", "record", "engine", "layers", "report", "sweep"},
     # Outside src/: the injected library knows the base and the format of its own records, and nothing else.
     "inject": {"base", "record"},
 }

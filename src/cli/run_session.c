@@ -91,12 +91,12 @@ static int make_folder(struct gw_session *s, struct gw_error *err)
             snprintf(name + len, sizeof name - len, "-%d", i);
     }
     if (mkdir(name, 0755) != 0 && (errno != EEXIST || !s->o.folder))
-        return gw_error_set(err, GW_EIO, name, -1, "choose another folder with -o", "cannot be made: %s", strerror(errno));
+        return gw_error_set(err, GW_EIO, name, -1, "choose another folder with -o", "cannot be made: %s", gw_i18n_errno(errno));
     if (!realpath(name, s->folder))
-        return gw_error_set(err, GW_EIO, name, -1, "", "%s", strerror(errno));
+        return gw_error_set(err, GW_EIO, name, -1, "", "%s", gw_i18n_errno(errno));
     s->dir = open(s->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (s->dir < 0)
-        return gw_error_set(err, GW_EIO, name, -1, "choose another folder with -o", "%s", strerror(errno));
+        return gw_error_set(err, GW_EIO, name, -1, "choose another folder with -o", "%s", gw_i18n_errno(errno));
     if (faccessat(s->dir, GW_REC_META, F_OK, 0) == 0)
         return gw_error_set(err, GW_EUSAGE, name, -1, "choose a new folder with -o", "holds a record already");
     return 0;
@@ -153,10 +153,10 @@ int gw_session_open(struct gw_session *s, const struct gw_run_options *o, struct
     fill_control(s);
     rc = gw_sink_open(s->sink, s->dir);
     if (rc < 0)
-        return gw_error_set(err, GW_EIO, s->folder, -1, "choose another folder with -o", "cannot write: %s", strerror(-rc));
+        return gw_error_set(err, GW_EIO, s->folder, -1, "choose another folder with -o", "cannot write: %s", gw_i18n_errno(-rc));
     rc = write_control(s);
     if (rc < 0)
-        return gw_error_set(err, GW_EIO, s->folder, -1, "choose another folder with -o", "cannot write: %s", strerror(-rc));
+        return gw_error_set(err, GW_EIO, s->folder, -1, "choose another folder with -o", "cannot write: %s", gw_i18n_errno(-rc));
     s->proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     s->sys = open("/sys", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     set_environment(s);
@@ -183,7 +183,10 @@ void gw_session_begin(struct gw_session *s, const struct gw_child *c, char *cons
     s->system = gw_system_create(s->proc, s->sys, (int)c->pid, k);
     if (s->system)
         gw_system_facts(s->system);
-    gw_machine_start(&s->machine, s->dir, c->pid, argv); /* before NVML is open here */
+    if (!s->o.no_machine)
+        gw_machine_start(&s->machine, s->dir, c->pid, argv); /* before NVML is open here */
+    if (!s->o.no_pm)
+        gw_run_pm_begin(&s->pm, s->dir); /* the same */
     s->nvml = gw_nvml_open(k, getenv("GPUWHY_NVML"));
     (void)gw_writer_clock(&k->w, 0);
     (void)gw_proc_env_facts(s->proc, (int)c->pid, k);
@@ -352,6 +355,7 @@ void gw_session_tick(struct gw_session *s)
         (void)gw_writer_clock(&s->sink->w, 0);
         machine_failed(s, gw_machine_poll(&s->machine));
         check_ignored(s);
+        gw_run_pm_tick(&s->pm, &(struct gw_run_pm_view){s->dir, s->proc, s->sink, s->tree, s->nvml, s->o.quiet});
         status_line(s, now);
         watch_own_cost(s, d, now);
         d->second = now + SEC;
@@ -442,6 +446,7 @@ void gw_session_stop(struct gw_session *s, const struct gw_child *c)
     s->ended_ns = now_ns();
     s->control.stop = 1;
     (void)write_control(s);
+    gw_run_pm_end(&s->pm, &(struct gw_run_pm_view){s->dir, s->proc, s->sink, s->tree, s->nvml, s->o.quiet});
     /* A window closes within a few ticks of the library; queued GPU work may need longer. */
     for (uint64_t until = now_ns() + 1500 * MS; !c->ended && now_ns() < until;) {
         look_at_files(s);
@@ -465,6 +470,8 @@ void gw_session_stop(struct gw_session *s, const struct gw_child *c)
 
 void gw_session_close(struct gw_session *s)
 {
+    gw_pm_destroy(s->pm.pm);
+    s->pm.pm = NULL;
     gw_nvml_close(s->nvml);
     gw_tree_destroy(s->tree);
     gw_system_destroy(s->system);

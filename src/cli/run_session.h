@@ -13,6 +13,7 @@
 #include "base/gw_error.h"
 #include "cli/run_child.h"
 #include "cli/run_machine.h"
+#include "cli/run_pm.h"
 #include "record/record.h"
 
 struct gw_run_options {
@@ -23,6 +24,8 @@ struct gw_run_options {
     int fixed;                /* --windows: at the times above; else windows follow the work */
     int no_cuda;              /* --no-gpu-records */
     int no_hook, no_stacks;   /* --no-hook, --no-stacks */
+    int no_machine;           /* leave out what `gpuwhy check` looks at */
+    int no_pm;                /* --no-pm */
     int status;               /* --status: the live line */
     int quiet;
     uint64_t max_bytes;       /* for each process of the job */
@@ -46,6 +49,7 @@ struct gw_session {
     struct gw_tree *tree;
     struct gw_system *system;
     struct gw_nvml_live *nvml;
+    struct gw_run_pm pm;      /* the GPUs' activity over the whole run */
     struct gw_machine machine; /* collects what `gpuwhy check` looks at */
     int proc, sys;            /* roots */
     int is_recording;

@@ -13,8 +13,8 @@
 #define SEC 1000000000ll
 enum { EXIT_RUN_FAILED = 125, EXIT_CANNOT_START = 126, EXIT_NOT_FOUND = 127 }; /* as env(1) and timeout(1) */
 
-enum { KEY_FOR = 0x2000, KEY_FULL, KEY_WINDOWS, KEY_NO_CUDA, KEY_NO_HOOK, KEY_NO_STACKS, KEY_STATUS, KEY_MAX_SIZE, KEY_NO_REPORT,
-       KEY_KINDS };
+enum { KEY_FOR = 0x2000, KEY_FULL, KEY_WINDOWS, KEY_NO_CUDA, KEY_NO_HOOK, KEY_NO_STACKS, KEY_NO_PM, KEY_STATUS, KEY_MAX_SIZE, KEY_NO_REPORT,
+       KEY_KINDS, KEY_GPU_RECORDS };
 
 struct args {
     struct gw_cli_options cli;
@@ -38,6 +38,7 @@ static const struct argp_option options[] = {
     {"kinds", KEY_KINDS, N_("LIST"), 0,
      N_("GPU record kinds: any of kernels,copies,runtime,driver,sync,overhead (default: all of them)"), 1},
     {"status", KEY_STATUS, NULL, 0, N_("show a live line on the terminal"), 1},
+    {"no-pm", KEY_NO_PM, NULL, 0, N_("do not sample the GPUs' hardware counters over the whole run"), 1},
     {"no-report", KEY_NO_REPORT, NULL, 0, N_("record only; diagnose later with gpuwhy read DIR"), 1},
     {NULL, 0, NULL, 0, NULL, 0}};
 
@@ -160,6 +161,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         return 0;
     case ARGP_KEY_NO_ARGS:
         argp_error(state, _("no COMMAND given"));
+    case KEY_NO_PM: a->run.no_pm = 1; return 0;
         return 0;
     default:
         return ARGP_ERR_UNKNOWN;

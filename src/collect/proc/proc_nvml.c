@@ -105,6 +105,7 @@ struct gw_nvml_live {
     uint32_t n;
     struct device dev[MAX_DEVICES];
     uint32_t name[N_COUNT], gpm_name[GPM_COUNT];
+    uint32_t ignored_pid; /* 0 none */
 };
 
 static void *symbol(void *lib, const char *name, const char *older)
@@ -344,18 +345,53 @@ void gw_nvml_sample(struct gw_nvml_live *n)
             sample_device(n, i, &n->dev[i]);
 }
 
+enum { MAX_PROCESSES = 64 };
+
+static uint32_t list_processes(const struct gw_nvml_live *n, unsigned i, struct process p[MAX_PROCESSES])
+{
+    uint32_t count = MAX_PROCESSES;
+    if (!n->call_procs || !n->dev[i].handle || n->call_procs(n->dev[i].handle, &count, p) != 0)
+        return 0;
+    return count < MAX_PROCESSES ? count : MAX_PROCESSES;
+}
+
 int gw_nvml_processes(struct gw_nvml_live *n)
 {
     int total = 0;
-    for (uint32_t i = 0; n && i < n->n && n->call_procs; i++) {
-        struct process p[64];
-        uint32_t count = 64;
-        if (!n->dev[i].handle || n->call_procs(n->dev[i].handle, &count, p) != 0)
-            continue;
-        for (uint32_t k = 0; k < count && k < 64; k++, total++) /* memory is unknown (all ones) on some platforms */
+    for (uint32_t i = 0; n && i < n->n; i++) {
+        struct process p[MAX_PROCESSES];
+        uint32_t count = list_processes(n, i, p);
+        for (uint32_t k = 0; k < count; k++) { /* memory is unknown (all ones) on some platforms */
+            if (n->ignored_pid && p[k].pid == n->ignored_pid)
+                continue;
             gw_sink_counter(n->sink, n->name[N_PROC_BYTES], (int)i, (int)p[k].pid, 0, p[k].bytes == ~0ull ? -1 : (double)p[k].bytes);
+            total++;
+        }
     }
     return total;
+}
+
+size_t gw_nvml_pids(const struct gw_nvml_live *n, unsigned i, uint32_t *pids, size_t cap)
+{
+    struct process p[MAX_PROCESSES];
+    uint32_t count = n && i < n->n ? list_processes(n, i, p) : 0;
+    size_t out = 0;
+    for (uint32_t k = 0; k < count && out < cap; k++)
+        pids[out++] = p[k].pid;
+    return out;
+}
+
+int gw_nvml_uuid(const struct gw_nvml_live *n, unsigned i, char *out, size_t cap)
+{
+    return n && i < n->n && n->dev[i].handle && n->call_uuid && n->call_uuid(n->dev[i].handle, out, (uint32_t)cap) == 0 ? 0 : -1;
+}
+
+int gw_nvml_device_utilization(const struct gw_nvml_live *n, unsigned i) { return n && i < n->n ? n->dev[i].utilization : -1; }
+
+void gw_nvml_ignore(struct gw_nvml_live *n, int pid)
+{
+    if (n)
+        n->ignored_pid = pid > 0 ? (uint32_t)pid : 0;
 }
 
 unsigned gw_nvml_devices(const struct gw_nvml_live *n) { return n ? n->n : 0; }

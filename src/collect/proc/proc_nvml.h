@@ -57,6 +57,14 @@ void gw_nvml_sample(struct gw_nvml_live *n);
 /* Processes with memory on each device; their number on all devices. */
 int gw_nvml_processes(struct gw_nvml_live *n);
 unsigned gw_nvml_devices(const struct gw_nvml_live *n);
+/* UUID of device `i` as text. 0, or -1 unknown. */
+int gw_nvml_uuid(const struct gw_nvml_live *n, unsigned i, char *out, size_t cap);
+/* Processes that compute on device `i`, by the numbers that the driver knows. How many were put into `pids`. */
+size_t gw_nvml_pids(const struct gw_nvml_live *n, unsigned i, uint32_t *pids, size_t cap);
+/* Utilization of device `i` at the last sample, percent; -1 unknown. */
+int gw_nvml_device_utilization(const struct gw_nvml_live *n, unsigned i);
+/* A process of our own that is not to be listed among those on a GPU. */
+void gw_nvml_ignore(struct gw_nvml_live *n, int pid);
 /* Mean utilization of all devices at the last sample, percent; -1 unknown. For the status line. */
 int gw_nvml_utilization(const struct gw_nvml_live *n);
 

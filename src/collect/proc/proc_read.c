@@ -308,6 +308,31 @@ int gw_proc_maps_has(int root, int pid, const char *word)
     return found;
 }
 
+size_t gw_proc_maps_path(int root, int pid, const char *word, char *out, size_t cap)
+{
+    char path[40], line[4400];
+    snprintf(path, sizeof path, "%d/maps", pid);
+    int fd = openat(root, path, O_RDONLY | O_CLOEXEC);
+    FILE *f = fd < 0 ? NULL : fdopen(fd, "r");
+    size_t len = 0;
+    if (!f && fd >= 0)
+        close(fd);
+    while (f && !len && fgets(line, sizeof line, f)) {
+        const char *at = strchr(line, '/'); /* the path is the last field */
+        if (!at || !strstr(at, word))
+            continue;
+        size_t n = strcspn(at, "\n");
+        if (n < cap) {
+            memcpy(out, at, n);
+            out[n] = 0;
+            len = n;
+        }
+    }
+    if (f)
+        fclose(f);
+    return len;
+}
+
 int gw_proc_holds_file(int root, int pid, const char *word)
 {
     char path[40], link[512];

@@ -59,6 +59,8 @@ int gw_proc_each_child(int root, int pid, void (*fn)(void *user, int child), voi
 
 /* 1 when a line of the process's mappings, or one of its open descriptors, has `word` in it; 0 when not, or when we may not look. */
 int gw_proc_maps_has(int root, int pid, const char *word);
+/* The path of the first mapped file with `word` in it. Length, 0 when there is none or we may not look. */
+size_t gw_proc_maps_path(int root, int pid, const char *word, char *out, size_t cap);
 int gw_proc_holds_file(int root, int pid, const char *word);
 
 /* Number of CPUs in a list such as "0-3,8"; 0 when it is no list. */

@@ -92,6 +92,8 @@ static int start(struct gw_child *c, char *const argv[], char *const env[], cons
         c->ended = 1;
         return -1;
     }
+    if (streams)
+        c->own_group = 1; /* by setsid(), which had to come first */
     return 0;
 }
 

@@ -39,8 +39,9 @@ static void fill(const struct gw_check_list *l, struct gw_finding *f, struct gw_
         e[f->evidence_count++] =
             (struct gw_evidence){gw_arena_printf(arena, "%s: %s", _(c->info->title), c->value), NAN, "1", c->info->id};
         for (size_t k = 0; k < c->evidence_count; k++)
-            e[f->evidence_count++] = (struct gw_evidence){c->evidence[k].text, c->evidence[k].value,
-                                                          c->evidence[k].unit, c->evidence[k].source};
+            if (!isnan(c->evidence[k].value) || !strstr(c->value, c->evidence[k].text)) /* not the same words twice */
+                e[f->evidence_count++] = (struct gw_evidence){c->evidence[k].text, c->evidence[k].value,
+                                                              c->evidence[k].unit, c->evidence[k].source};
         if (*c->fix)
             x[f->fix_count++] = (struct gw_fix){c->fix, c->verify, c->cost};
     }

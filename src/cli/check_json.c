@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "cli/check_findings.h"
-#include "report/json_writer.h"
+#include "report/json_finding.h"
 
 #define TOOL "gpuwhy " GW_VERSION
 
@@ -13,6 +13,15 @@ static void int_or_null(struct gw_json *j, const char *key, int64_t v)
         gw_json_null(j, key);
     else
         gw_json_int(j, key, v);
+}
+
+static void evidence(struct gw_json *j, const struct gw_check *c)
+{
+    struct gw_evidence list[GW_CHECK_MAX_EVIDENCE];
+    size_t n = 0;
+    for (; n < c->evidence_count && n < GW_CHECK_MAX_EVIDENCE; n++)
+        list[n] = (struct gw_evidence){c->evidence[n].text, c->evidence[n].value, c->evidence[n].unit, c->evidence[n].source};
+    gw_json_evidence(j, "evidence", list, n);
 }
 
 static void checks(struct gw_json *j, const struct gw_check_list *l)
@@ -33,16 +42,7 @@ static void checks(struct gw_json *j, const struct gw_check_list *l)
         gw_json_string(j, "expected", *c->expect ? c->expect : NULL);
         gw_json_string(j, "finding", c->status >= GW_CHECK_LOOK && *c->finding ? c->finding : NULL);
         gw_json_string(j, "needs", c->status == GW_CHECK_UNKNOWN ? _(c->info->needs) : NULL);
-        gw_json_array(j, "evidence");
-        for (size_t k = 0; k < c->evidence_count; k++) {
-            gw_json_object(j, NULL);
-            gw_json_string(j, "text", c->evidence[k].text);
-            gw_json_double(j, "value", c->evidence[k].value);
-            gw_json_string(j, "unit", c->evidence[k].unit);
-            gw_json_string(j, "source", c->evidence[k].source);
-            gw_json_end(j);
-        }
-        gw_json_end(j);
+        evidence(j, c);
         gw_json_array(j, "fix");
         if (*c->fix) {
             gw_json_object(j, NULL);
@@ -57,48 +57,6 @@ static void checks(struct gw_json *j, const struct gw_check_list *l)
     gw_json_end(j);
 }
 
-static void finding(struct gw_json *j, const struct gw_finding *f)
-{
-    gw_json_object(j, NULL);
-    gw_json_string(j, "id", f->id);
-    gw_json_string(j, "layer", f->layer);
-    gw_json_int(j, "rank", f->rank);
-    gw_json_string(j, "phrase", f->phrase);
-    gw_json_known(j, "lost_ns", f->lost_ns);
-    gw_json_double(j, "share_of_wall", f->share_of_wall);
-    gw_json_double(j, "share_of_idle", f->share_of_idle);
-    gw_json_string(j, "confidence", gw_confidence_id(f->confidence));
-    gw_json_object(j, "gain");
-    gw_json_double(j, "low", f->gain.low);
-    gw_json_double(j, "likely", f->gain.likely);
-    gw_json_double(j, "high", f->gain.high);
-    gw_json_end(j);
-    gw_json_array(j, "evidence");
-    for (size_t k = 0; k < f->evidence_count; k++) {
-        gw_json_object(j, NULL);
-        gw_json_string(j, "text", f->evidence[k].text);
-        gw_json_double(j, "value", f->evidence[k].value);
-        gw_json_string(j, "unit", f->evidence[k].unit);
-        gw_json_string(j, "source", f->evidence[k].source);
-        gw_json_end(j);
-    }
-    gw_json_end(j);
-    gw_json_array(j, "against");
-    gw_json_end(j);
-    gw_json_array(j, "where");
-    gw_json_end(j);
-    gw_json_array(j, "fix");
-    for (size_t k = 0; k < f->fix_count; k++) {
-        gw_json_object(j, NULL);
-        gw_json_string(j, "do", f->fix[k].doit);
-        gw_json_string(j, "check", f->fix[k].check);
-        gw_json_string(j, "cost", f->fix[k].cost);
-        gw_json_end(j);
-    }
-    gw_json_end(j);
-    gw_json_end(j);
-}
-
 static void findings(struct gw_json *j, const struct gw_check_list *l, struct gw_arena *arena)
 {
     struct gw_finding *f;
@@ -107,17 +65,10 @@ static void findings(struct gw_json *j, const struct gw_check_list *l, struct gw
     gw_json_array(j, "findings");
     if (gw_check_findings(l, arena, &f, &count) == 0)
         for (size_t i = 0; i < count; i++)
-            finding(j, &f[i]);
+            gw_json_finding(j, &f[i]);
     gw_json_end(j);
-    gw_json_array(j, "not_evaluated");
-    if (gw_check_not_evaluated(l, arena, &n, &missing) == 0)
-        for (size_t i = 0; i < missing; i++) {
-            gw_json_object(j, NULL);
-            gw_json_string(j, "id", n[i].id);
-            gw_json_string(j, "needs", n[i].needs);
-            gw_json_end(j);
-        }
-    gw_json_end(j);
+    (void)gw_check_not_evaluated(l, arena, &n, &missing);
+    gw_json_not_evaluated(j, n, missing);
 }
 
 /* --- facts: everything that is known, straight from the tables -------------------------------------------------------

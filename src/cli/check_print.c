@@ -22,7 +22,7 @@ static void machine(struct gw_text *t, const struct gw_env *env)
 {
     const char *cpu = gw_env_str(env, GW_HSTR_CPU_MODEL);
     gw_text_style(t, GW_STYLE_BOLD);
-    gw_text_words(t, env->live ? _("This machine") : _("From captures"));
+    gw_text_words(t, env->live ? _("This machine") : env->recorded ? _("From a record") : _("From captures"));
     gw_text_style(t, GW_STYLE_PLAIN);
     gw_text_words(t, ": ");
     if (env->gpus.len)

@@ -59,6 +59,7 @@ struct gw_cli_options {
     size_t max_memory; /* bytes for events; 0 = half of the machine's memory */
     int threads;       /* 0 = as many as useful */
     const char *json;  /* path, "-" for stdout, NULL = none */
+    const char *machine; /* facts about the recording's machine: file of check --collect, captures; NULL = the record's own */
     int quiet;         /* no progress, no warnings; with json no terminal report */
     int no_color;
     int all;
@@ -89,8 +90,8 @@ struct gw_analysis;
 struct gw_trace *gw_cli_trace(const struct gw_cli_options *o); /* empty, with the memory that the options allow */
 /* Imports into `t`. An exit status; `*interrupted` says whether the user stopped it. */
 int gw_cli_import(struct gw_trace *t, const char *path, const struct gw_cli_options *o, int *interrupted);
-/* The report on all devices of a recording. NULL when out of memory (also for a NULL analysis). */
-struct gw_report *gw_cli_report(const struct gw_analysis *an, struct gw_arena *arena);
+/* The report on all devices of a recording and on its machine. NULL when out of memory (also for a NULL analysis). */
+struct gw_report *gw_cli_report(const struct gw_analysis *an, const struct gw_cli_options *o, struct gw_arena *arena);
 int gw_cli_no_memory(const char *path); /* says so; an exit status */
 
 /* Flushes, and says on stderr when that failed. A reader that went away (`| head`) is no failure. An exit status. */

@@ -157,7 +157,7 @@ static int one_recording(const struct args *a, int *interrupted)
     if (status == GW_EXIT_OK) {
         struct gw_analysis *an = gw_analyse(t, t->arena);
         struct job j = {.an = an, .o = &a->o};
-        j.rep = a->findings ? gw_cli_report(an, t->arena) : NULL;
+        j.rep = a->findings ? gw_cli_report(an, &a->cli, t->arena) : NULL;
         status = !an || (a->findings && !j.rep) ? gw_cli_no_memory(a->file) : write_all(a, &j);
     }
     gw_trace_destroy(t);

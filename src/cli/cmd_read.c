@@ -14,11 +14,21 @@ struct args {
     int count;
 };
 
+enum { KEY_MACHINE = 0x2000 };
+
+static const struct argp_option read_options[] = {
+    {"machine", KEY_MACHINE, N_("FILE"), 0,
+     N_("facts about the machine that recorded: a file of `gpuwhy check --collect`, or saved output of nvidia-smi (default: those "
+        "in the record of gpuwhy run)"),
+     1},
+    {NULL, 0, NULL, 0, NULL, 0}};
+
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
     struct args *a = state->input;
     switch (key) {
     case ARGP_KEY_INIT: gw_cli_children(state, &a->cli); return 0;
+    case KEY_MACHINE: a->cli.machine = arg; return 0;
     case ARGP_KEY_ARG:
         if (!*arg)
             argp_error(state, _("an empty file name"));
@@ -57,7 +67,7 @@ static const struct argp_child children[] = {
     {&gw_argp_input, 0, NULL, 0}, {&gw_argp_output, 0, NULL, 0}, {NULL, 0, NULL, 0}};
 
 const struct argp gw_argp_read = {
-    NULL,
+    read_options,
     parse,
     N_("FILE... | FOLDER"),
     N_("Reads recordings of a job and says what its GPU was waiting for, what is to blame, what the fix is worth and "
@@ -68,6 +78,7 @@ const struct argp gw_argp_read = {
        "  gpuwhy read trace.json.gz\n"
        "  gpuwhy read traces/              all ranks of a job\n"
        "  gpuwhy read --json report.json trace.json.gz\n"
+       "  gpuwhy read --machine node7.gz trace.json.gz     with what check --collect says about node7\n"
        "  gpuwhy read --json - --quiet trace.json.gz | jq .verdict"),
     children,
     help_filter,

@@ -111,7 +111,7 @@ static int load_saved(struct load *w, const char *path)
 
 static int keep(struct load *w, const struct gw_analysis *an, const char *path)
 {
-    struct gw_report *r = gw_cli_report(an, an->arena);
+    struct gw_report *r = gw_cli_report(an, w->o, an->arena);
     struct gw_rank_summary *s = NULL;
     if (!r)
         return GW_ENOMEM;

@@ -10,6 +10,9 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
+#ifdef GW_CMD_CHECK
+#include "cli/machine.h"
+#endif
 #include "cli/progress.h"
 #include "engine/analysis.h"
 #include "import/importer.h"
@@ -147,6 +150,21 @@ struct gw_trace *gw_cli_trace(const struct gw_cli_options *o)
     return gw_trace_create(o->max_memory ? o->max_memory : default_memory());
 }
 
+/* What the machine's link can do goes with the trace. An exit status. */
+static int machine_ceilings(struct gw_trace *t, const struct gw_cli_options *o)
+{
+    int status = GW_EXIT_OK;
+#ifdef GW_CMD_CHECK
+    struct gw_env *env = gw_machine_read(t, o, &status);
+    if (env)
+        gw_machine_ceilings(t, env);
+    gw_env_destroy(env);
+#else
+    (void)t, (void)o;
+#endif
+    return status;
+}
+
 int gw_cli_import(struct gw_trace *t, const char *path, const struct gw_cli_options *o, int *interrupted)
 {
     struct gw_error err;
@@ -157,7 +175,7 @@ int gw_cli_import(struct gw_trace *t, const char *path, const struct gw_cli_opti
     int rc = gw_import_file(t, path, &io, &err);
     *interrupted = gw_progress_end(&p);
     if (rc >= 0)
-        return GW_EXIT_OK;
+        return machine_ceilings(t, o);
     if (!err.code)
         gw_error_set(&err, rc, path, -1, "", "%s", _(gw_code_name(rc)));
     return gw_cli_fail(&err);
@@ -169,16 +187,33 @@ int gw_cli_no_memory(const char *path)
     return GW_EXIT_INTERNAL;
 }
 
-struct gw_report *gw_cli_report(const struct gw_analysis *an, struct gw_arena *arena)
+static struct gw_report *with_machine(struct gw_report *rep, const struct gw_analysis *an, const struct gw_cli_options *o,
+                                      struct gw_arena *arena)
+{
+#ifdef GW_CMD_CHECK
+    int status;
+    struct gw_env *env = rep ? gw_machine_read(an->t, o, &status) : NULL; /* a failure was said by the import */
+    if (env)
+        rep = gw_machine_report(rep, an, env, arena);
+    gw_env_destroy(env);
+#else
+    (void)an, (void)o, (void)arena;
+#endif
+    return rep;
+}
+
+struct gw_report *gw_cli_report(const struct gw_analysis *an, const struct gw_cli_options *o, struct gw_arena *arena)
 {
     struct gw_report *rep = an ? gw_diagnose(an, arena) : NULL;
-    return rep && an->ndev > 1 ? gw_diagnose_devices(an, rep, arena) : rep;
+    if (rep && an->ndev > 1)
+        rep = gw_diagnose_devices(an, rep, arena);
+    return with_machine(rep, an, o, arena);
 }
 
 static int diagnose(struct gw_trace *t, const char *path, const struct gw_cli_options *o)
 {
     struct gw_analysis *an = gw_analyse(t, t->arena);
-    struct gw_report *rep = gw_cli_report(an, t->arena);
+    struct gw_report *rep = gw_cli_report(an, o, t->arena);
     return rep ? gw_cli_emit(rep, o) : gw_cli_no_memory(path);
 }
 

@@ -109,6 +109,57 @@ struct gw_gpu *gw_env_gpu_at(const struct gw_env *env, size_t i)
     return i < env->gpus.len ? (struct gw_gpu *)env->gpus.data + i : NULL;
 }
 
+static void keep_records(struct gw_env *env, enum gw_rec kind, int (*is_kept)(const struct gw_env *, const void *))
+{
+    struct gw_array *a = &env->rec[kind];
+    char *p = a->data;
+    size_t n = 0;
+    for (size_t i = 0; i < a->len; i++)
+        if (is_kept(env, p + i * a->size))
+            memmove(p + n++ * a->size, p + i * a->size, a->size);
+    a->len = n;
+}
+
+static int has_index(const struct gw_env *env, int64_t index)
+{
+    for (size_t i = 0; i < env->gpus.len; i++)
+        if (gw_env_gpu_at(env, i)->index == index)
+            return 1;
+    return 0;
+}
+
+static int kept_pair(const struct gw_env *env, const void *p)
+{
+    const struct gw_env_pair *pair = p;
+    return has_index(env, pair->gpu) && (pair->peer_gpu == GW_ENV_NONE || has_index(env, pair->peer_gpu));
+}
+static int kept_proc(const struct gw_env *env, const void *p) { return has_index(env, ((const struct gw_env_proc *)p)->gpu); }
+static int kept_mig(const struct gw_env *env, const void *p) { return has_index(env, ((const struct gw_env_mig *)p)->gpu); }
+
+void gw_env_keep_gpus(struct gw_env *env, uint64_t positions)
+{
+    uint32_t now[GW_ENV_MAX_GPUS], n = 0;
+    struct gw_gpu *g = env->gpus.data;
+    struct gw_sample *s = env->samples.data;
+    size_t kept = 0;
+    for (uint32_t i = 0; i < env->gpus.len; i++)
+        if (positions >> i & 1) {
+            now[i] = n;
+            g[n++] = g[i];
+        }
+    for (size_t i = 0; i < env->samples.len; i++)
+        if (positions >> s[i].gpu & 1) {
+            s[kept] = s[i];
+            s[kept].gpu = now[s[kept].gpu];
+            kept++;
+        }
+    env->gpus.len = n;
+    env->samples.len = kept;
+    keep_records(env, GW_REC_PAIR, kept_pair);
+    keep_records(env, GW_REC_PROC, kept_proc);
+    keep_records(env, GW_REC_MIG, kept_mig);
+}
+
 size_t gw_env_gpu_position(const struct gw_env *env, const struct gw_gpu *g)
 {
     return (size_t)(g - (const struct gw_gpu *)env->gpus.data);

@@ -190,6 +190,7 @@ struct gw_env {
     uint64_t host_has[(GW_HOST_COUNT + 63) / 64];
     const char *str[GW_HSTR_COUNT]; /* NULL unknown */
     int live;                       /* 1 = this is the machine we run on */
+    int recorded;                   /* 1 = from a record of gpuwhy run */
     int no_memory;                  /* 1 = something was left out because memory or a cap ran out */
     int64_t next_source;
 };
@@ -201,6 +202,8 @@ void gw_env_destroy(struct gw_env *env);
  * there are too many. Valid until the next GPU is made. */
 struct gw_gpu *gw_env_gpu(struct gw_env *env, int64_t index, const char *bus_id);
 struct gw_gpu *gw_env_gpu_at(const struct gw_env *env, size_t i); /* NULL past the end */
+/* Forgets all GPUs but those at the positions whose bit is set: a job that uses one of eight is not slowed by the others. */
+void gw_env_keep_gpus(struct gw_env *env, uint64_t positions);
 size_t gw_env_gpu_position(const struct gw_env *env, const struct gw_gpu *g);
 
 void gw_gpu_set(struct gw_gpu *g, enum gw_gpu_metric m, int64_t value);

@@ -55,6 +55,10 @@ static void find_link(struct gw_diag *d)
             d->link_rate = rows[i].rate;
             d->link_name = rows[i].name;
         }
+    if (d->an->t->facts.link_rate > 0) {
+        d->link_rate = (int64_t)d->an->t->facts.link_rate;
+        d->link_name = d->an->t->facts.link_name;
+    }
 }
 
 static void find_kernels(struct gw_diag *d)

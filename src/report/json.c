@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "base/gw_i18n.h"
-#include "report/json_writer.h"
+#include "report/json_finding.h"
 #include "report/renderer.h"
 
 static const char *or_empty(const char *s) { return s ? s : ""; }
@@ -114,6 +114,50 @@ static void kernels(struct gw_json *j, const char *key, const char *name, const 
     gw_json_end(j);
 }
 
+/* Ids of metrics with "_" as in all keys. */
+static void metrics(struct gw_json *j, const double value[GW_KM_COUNT])
+{
+    for (unsigned k = 0; k < GW_KM_COUNT; k++) {
+        char key[32];
+        snprintf(key, sizeof key, "%s", gw_km_id(k));
+        for (char *c = strchr(key, '-'); c; c = strchr(c, '-'))
+            *c = '_';
+        gw_json_double(j, key, value[k]);
+    }
+}
+
+static void counters(struct gw_json *j, const struct gw_report_counters *c)
+{
+    if (!c) {
+        gw_json_null(j, "kernel_counters");
+        return;
+    }
+    gw_json_object(j, "kernel_counters");
+    gw_json_string(j, "weights", c->alone ? "profiler" : "timeline");
+    gw_json_int(j, "names", c->names);
+    gw_json_int(j, "launches", c->launches);
+    gw_json_double(j, "covered", c->covered);
+    gw_json_object(j, "mean");
+    gw_json_inline(j);
+    metrics(j, c->mean);
+    gw_json_end(j);
+    gw_json_array(j, "kernels");
+    for (size_t i = 0; i < c->count; i++) {
+        const struct gw_report_counter *k = &c->rows[i];
+        gw_json_object(j, NULL);
+        gw_json_inline(j);
+        gw_json_string(j, "name", or_empty(k->name));
+        gw_json_string(j, "class", or_empty(k->kclass));
+        gw_json_string(j, "match", or_empty(k->match));
+        gw_json_string(j, "limit", or_empty(k->limit));
+        gw_json_double(j, "share", k->share);
+        metrics(j, k->value);
+        gw_json_end(j);
+    }
+    gw_json_end(j);
+    gw_json_end(j);
+}
+
 static void ranks(struct gw_json *j, const struct gw_report *r)
 {
     gw_json_array(j, "per_rank");
@@ -156,7 +200,7 @@ static void ranks(struct gw_json *j, const struct gw_report *r)
     gw_json_end(j);
 }
 
-static void evidence(struct gw_json *j, const char *key, const struct gw_evidence *list, size_t n)
+void gw_json_evidence(struct gw_json *j, const char *key, const struct gw_evidence *list, size_t n)
 {
     gw_json_array(j, key);
     for (size_t i = 0; i < n; i++) {
@@ -199,46 +243,49 @@ static void fixes(struct gw_json *j, const struct gw_finding *f)
     gw_json_end(j);
 }
 
-static void findings(struct gw_json *j, const struct gw_report *r)
+void gw_json_finding(struct gw_json *j, const struct gw_finding *f)
 {
-    gw_json_array(j, "findings");
-    for (size_t i = 0; i < r->finding_count; i++) {
-        const struct gw_finding *f = &r->findings[i];
-        gw_json_object(j, NULL);
-        gw_json_string(j, "id", f->id);
-        gw_json_string(j, "layer", f->layer);
-        gw_json_int(j, "rank", f->rank);
-        gw_json_string(j, "phrase", or_empty(f->phrase));
-        gw_json_known(j, "lost_ns", f->lost_ns);
-        gw_json_double(j, "share_of_wall", f->share_of_wall);
-        gw_json_double(j, "share_of_idle", f->share_of_idle);
-        gw_json_string(j, "confidence", gw_confidence_id(f->confidence));
-        gw_json_object(j, "gain");
-        gw_json_double(j, "low", f->gain.low);
-        gw_json_double(j, "likely", f->gain.likely);
-        gw_json_double(j, "high", f->gain.high);
-        gw_json_end(j);
-        gw_json_object(j, "step");
-        gw_json_known(j, "now_ns", f->now_step_ns);
-        gw_json_known(j, "then_low_ns", f->then_low_ns);
-        gw_json_known(j, "then_high_ns", f->then_high_ns);
-        gw_json_end(j);
-        evidence(j, "evidence", f->evidence, f->evidence_count);
-        evidence(j, "against", f->against, f->against_count);
-        places(j, f);
-        fixes(j, f);
-        gw_json_end(j);
-    }
+    gw_json_object(j, NULL);
+    gw_json_string(j, "id", f->id);
+    gw_json_string(j, "layer", f->layer);
+    gw_json_int(j, "rank", f->rank);
+    gw_json_string(j, "phrase", or_empty(f->phrase));
+    gw_json_known(j, "lost_ns", f->lost_ns);
+    gw_json_double(j, "share_of_wall", f->share_of_wall);
+    gw_json_double(j, "share_of_idle", f->share_of_idle);
+    gw_json_string(j, "confidence", gw_confidence_id(f->confidence));
+    gw_json_object(j, "gain");
+    gw_json_double(j, "low", f->gain.low);
+    gw_json_double(j, "likely", f->gain.likely);
+    gw_json_double(j, "high", f->gain.high);
+    gw_json_end(j);
+    gw_json_object(j, "step");
+    gw_json_known(j, "now_ns", f->now_step_ns);
+    gw_json_known(j, "then_low_ns", f->then_low_ns);
+    gw_json_known(j, "then_high_ns", f->then_high_ns);
+    gw_json_end(j);
+    gw_json_evidence(j, "evidence", f->evidence, f->evidence_count);
+    gw_json_evidence(j, "against", f->against, f->against_count);
+    places(j, f);
+    fixes(j, f);
     gw_json_end(j);
 }
 
-static void not_evaluated(struct gw_json *j, const struct gw_report *r)
+static void findings(struct gw_json *j, const struct gw_report *r)
+{
+    gw_json_array(j, "findings");
+    for (size_t i = 0; i < r->finding_count; i++)
+        gw_json_finding(j, &r->findings[i]);
+    gw_json_end(j);
+}
+
+void gw_json_not_evaluated(struct gw_json *j, const struct gw_not_evaluated *list, size_t n)
 {
     gw_json_array(j, "not_evaluated");
-    for (size_t i = 0; i < r->not_evaluated_count; i++) {
+    for (size_t i = 0; i < n; i++) {
         gw_json_object(j, NULL);
-        gw_json_string(j, "id", r->not_evaluated[i].id);
-        gw_json_string(j, "needs", or_empty(r->not_evaluated[i].needs));
+        gw_json_string(j, "id", list[i].id);
+        gw_json_string(j, "needs", or_empty(list[i].needs));
         gw_json_end(j);
     }
     gw_json_end(j);
@@ -284,9 +331,10 @@ int gw_render_json(const struct gw_report *rep, FILE *out)
     gw_json_string(&j, "sentence", or_empty(rep->verdict.sentence));
     gw_json_end(&j);
     findings(&j, rep);
-    not_evaluated(&j, rep);
+    gw_json_not_evaluated(&j, rep->not_evaluated, rep->not_evaluated_count);
     kernels(&j, "kernels", "name", rep->kernels, rep->kernel_count);
     kernels(&j, "kernel_classes", "class", rep->kernel_classes, rep->kernel_class_count);
+    counters(&j, rep->counters);
     ranks(&j, rep);
     trust(&j, rep);
     gw_json_end(&j);

@@ -262,6 +262,7 @@ static int read_samples(struct gw_env *env, const char *folder, struct gw_error 
 
 int gw_env_read_record(struct gw_env *env, const char *folder, struct gw_error *err)
 {
+    env->recorded = 1;
     int had = read_facts(env, folder, err);
     if (had < 0)
         return had;

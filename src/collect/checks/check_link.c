@@ -15,6 +15,33 @@ static int64_t least(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
+/* What both ends can do: the driver's maximum already is that, the parts are known by newer drivers and by sysfs. */
+static int64_t possible_gen(const struct gw_gpu *g)
+{
+    return least(gw_gpu_get(g, GW_GPU_PCIE_GEN_MAX),
+                 least(gw_gpu_get(g, GW_GPU_PCIE_GEN_DEVICE), gw_gpu_get(g, GW_GPU_PCIE_GEN_HOST)));
+}
+
+static int64_t possible_width(const struct gw_gpu *g)
+{
+    return least(gw_gpu_get(g, GW_GPU_PCIE_WIDTH_MAX), gw_gpu_get(g, GW_GPU_PCIE_WIDTH_HOST));
+}
+
+static double payload(int64_t gen, int64_t width)
+{
+    /* GB/s of a lane, by generation: line rate less the line coding (PCI-SIG base specifications) */
+    static const double lane[] = {0, 0.25, 0.5, 0.985, 1.969, 3.938, 7.563};
+    return gen < 1 || gen > 6 || width < 1 || width > 32 ? NAN : lane[gen] * (double)width * 1e9;
+}
+
+struct gw_check_link gw_check_link_of(const struct gw_env *env, size_t gpu)
+{
+    const struct gw_gpu *g = gw_env_gpu_at(env, gpu);
+    struct gw_gpu_state st = gw_gpu_state_of(env, gpu);
+    return (struct gw_check_link){payload(possible_gen(g), possible_width(g)),
+                                  st.link_loaded ? payload(st.gen_loaded, st.width_loaded) : NAN};
+}
+
 static const char *link_text(struct gw_check_run *r, int64_t gen, int64_t width)
 {
     if (gen == GW_ENV_NONE)
@@ -27,11 +54,8 @@ static void pcie_gpu(struct gw_check_run *r, struct gw_check_group *g, size_t i)
 {
     const struct gw_gpu *gpu = gw_env_gpu_at(r->env, i);
     const struct gw_gpu_state *st = &r->states[i];
-    /* What both ends can do: the driver's maximum already is that, the parts are known by newer drivers and by sysfs.
-     */
-    int64_t device = gw_gpu_get(gpu, GW_GPU_PCIE_GEN_DEVICE), host = gw_gpu_get(gpu, GW_GPU_PCIE_GEN_HOST);
-    int64_t gen = least(gw_gpu_get(gpu, GW_GPU_PCIE_GEN_MAX), least(device, host));
-    int64_t card = gw_gpu_get(gpu, GW_GPU_PCIE_WIDTH_MAX), width = least(card, gw_gpu_get(gpu, GW_GPU_PCIE_WIDTH_HOST));
+    int64_t device = gw_gpu_get(gpu, GW_GPU_PCIE_GEN_DEVICE), card = gw_gpu_get(gpu, GW_GPU_PCIE_WIDTH_MAX);
+    int64_t gen = possible_gen(gpu), width = possible_width(gpu);
     int64_t gen_now = st->link_loaded ? st->gen_loaded : st->gen_now,
             width_now = st->link_loaded ? st->width_loaded : st->width_now;
     if ((gen_now == GW_ENV_NONE || gen == GW_ENV_NONE) && (width_now == GW_ENV_NONE || width == GW_ENV_NONE))

@@ -4,13 +4,11 @@
 
 #include "collect/checks/check_run.h"
 
-/* Payload of a PCIe lane in GB/s, by generation: line rate less the line coding (PCI-SIG base specifications). */
-static const double lane_gbps[] = {0, 0.25, 0.5, 0.985, 1.969, 3.938, 7.563};
 #define COPY_BAD_SHARE 0.5  /* a pinned copy of a sound link reaches 75 to 90 % of the lanes' payload */
 #define LAUNCH_SLOW_US 10.0 /* of launching alone, asynchronously */
 #define LOCAL_READ_MBPS 200 /* a SATA flash disk reads 500 MB/s */
 
-static const struct gw_env_measure *measured(const struct gw_env *env, const char *id, int64_t gpu)
+const struct gw_env_measure *gw_check_measured(const struct gw_env *env, const char *id, int64_t gpu)
 {
     for (size_t i = 0; i < gw_env_count(env, GW_REC_MEASURE); i++) {
         const struct gw_env_measure *m = gw_env_at(env, GW_REC_MEASURE, i);
@@ -20,25 +18,15 @@ static const struct gw_env_measure *measured(const struct gw_env *env, const cha
     return NULL;
 }
 
-static double theory(const struct gw_env *env, size_t i, const struct gw_gpu_state *st)
-{
-    const struct gw_gpu *g = gw_env_gpu_at(env, i);
-    int64_t gen = gw_gpu_get(g, GW_GPU_PCIE_GEN_MAX), width = gw_gpu_get(g, GW_GPU_PCIE_WIDTH_MAX);
-    (void)st;
-    if (gen < 1 || gen > 6 || width < 1 || width > 32)
-        return NAN;
-    return lane_gbps[gen] * (double)width;
-}
-
 void gw_check_on_m_copy(struct gw_check_run *r)
 {
     struct gw_check_group g = {.r = r};
     for (size_t i = 0; i < r->env->gpus.len; i++) {
         int64_t index = gw_env_gpu_at(r->env, i)->index;
-        const struct gw_env_measure *pinned = measured(r->env, "h2d-pinned", index),
-                                    *pageable = measured(r->env, "h2d-pageable", index);
-        const struct gw_env_measure *back = measured(r->env, "d2h-pinned", index);
-        double best = theory(r->env, i, &r->states[i]);
+        const struct gw_env_measure *pinned = gw_check_measured(r->env, "h2d-pinned", index),
+                                    *pageable = gw_check_measured(r->env, "h2d-pageable", index);
+        const struct gw_env_measure *back = gw_check_measured(r->env, "d2h-pinned", index);
+        double best = gw_check_link_of(r->env, i).possible * 1e-9;
         if (!pinned)
             continue;
         const char *text = gw_check_text(r, _("%.3g GB/s pinned%s%s"), pinned->value * 1e-9,
@@ -67,8 +55,8 @@ void gw_check_on_m_launch(struct gw_check_run *r)
     struct gw_check_group g = {.r = r};
     for (size_t i = 0; i < r->env->gpus.len; i++) {
         int64_t index = gw_env_gpu_at(r->env, i)->index;
-        const struct gw_env_measure *launch = measured(r->env, "launch", index),
-                                    *trip = measured(r->env, "launch-wait", index);
+        const struct gw_env_measure *launch = gw_check_measured(r->env, "launch", index),
+                                    *trip = gw_check_measured(r->env, "launch-wait", index);
         if (!launch)
             continue;
         double us = launch->value * 1e6;
@@ -89,7 +77,7 @@ void gw_check_on_m_launch(struct gw_check_run *r)
 
 void gw_check_on_m_memory(struct gw_check_run *r)
 {
-    const struct gw_env_measure *host = measured(r->env, "host-copy", GW_ENV_NONE);
+    const struct gw_env_measure *host = gw_check_measured(r->env, "host-copy", GW_ENV_NONE);
     const char *text = "";
     if (host) {
         text = gw_check_text(r, _("one core copies %.3g GB/s"), host->value * 1e-9);
@@ -97,7 +85,7 @@ void gw_check_on_m_memory(struct gw_check_run *r)
     }
     for (size_t i = 0; i < r->env->gpus.len && i < 8; i++) {
         const struct gw_gpu *gpu = gw_env_gpu_at(r->env, i);
-        const struct gw_env_measure *device = measured(r->env, "device-copy", gpu->index);
+        const struct gw_env_measure *device = gw_check_measured(r->env, "device-copy", gpu->index);
         if (!device)
             continue;
         text = gw_check_text(r, _("%s%sGPU %lld moves %.4g GB/s"), text, *text ? "; " : "", (long long)gpu->index,
@@ -111,8 +99,8 @@ void gw_check_on_m_memory(struct gw_check_run *r)
 
 void gw_check_on_m_disk(struct gw_check_run *r)
 {
-    const struct gw_env_measure *read = measured(r->env, "disk-read", GW_ENV_NONE),
-                                *small = measured(r->env, "disk-latency", GW_ENV_NONE);
+    const struct gw_env_measure *read = gw_check_measured(r->env, "disk-read", GW_ENV_NONE),
+                                *small = gw_check_measured(r->env, "disk-latency", GW_ENV_NONE);
     if (!read)
         return;
     double mbps = read->value * 1e-6;

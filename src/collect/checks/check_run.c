@@ -191,7 +191,7 @@ int64_t gw_check_version(const char *text)
     return major > 0 && major < 1000 && minor >= 0 && minor < 100 ? major * 1000 + minor * 10 : -1;
 }
 
-const char *gw_check_source(const struct gw_check_run *r) { return r->env->live ? "NVML" : "capture"; }
+const char *gw_check_source(const struct gw_check_run *r) { return r->env->live || r->env->recorded ? "NVML" : "capture"; }
 
 /* --- running ---------------------------------------------------------------------------------------------------- */
 

@@ -21,7 +21,6 @@ struct gw_check_run {
     const struct gw_gpu_state *states;  /* one per GPU */
     struct gw_check_evidence *evidence; /* of `now`; room for GW_CHECK_MAX_EVIDENCE */
 };
-enum { GW_CHECK_MAX_EVIDENCE = 12 };
 
 void gw_check_say(struct gw_check_run *r, enum gw_check_status status, const char *fmt, ...) GW_PRINTF(3, 4);
 void gw_check_expect(struct gw_check_run *r, const char *fmt, ...) GW_PRINTF(2, 3);

@@ -31,6 +31,7 @@ struct gw_check_info {
 };
 const struct gw_check_info *gw_check_info(size_t i); /* NULL past the end */
 
+enum { GW_CHECK_MAX_EVIDENCE = 12 }; /* of one result */
 struct gw_check_evidence {
     const char *text;   /* one clause with the number in it */
     double value;       /* NAN when it is not a number */
@@ -60,5 +61,14 @@ struct gw_check_list {
 /* NULL when out of memory. `env` is only read. */
 struct gw_check_list *gw_checks_run(const struct gw_env *env, struct gw_arena *arena);
 const struct gw_check *gw_check_find(const struct gw_check_list *l, const char *id);
+
+/* The payload of a GPU's PCIe link, bytes/s: what both ends can do, and what was seen under load. NAN unknown. */
+struct gw_check_link {
+    double possible, loaded;
+};
+struct gw_check_link gw_check_link_of(const struct gw_env *env, size_t gpu);
+/* A ceiling that `gpuwhy check --measure` found: "h2d-pinned", "device-copy", ... of GPU number `gpu` (as nvidia-smi counts),
+ * GW_ENV_NONE = of any. NULL when it was not measured. */
+const struct gw_env_measure *gw_check_measured(const struct gw_env *env, const char *id, int64_t gpu);
 
 #endif

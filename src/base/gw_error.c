@@ -1,9 +1,10 @@
 #include "base/gw_error.h"
 
-#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+
+#include "base/gw_i18n.h"
 
 int gw_error_set(struct gw_error *err, int code, const char *file, int64_t byte, const char *advice,
                  const char *fmt, ...)
@@ -13,10 +14,10 @@ int gw_error_set(struct gw_error *err, int code, const char *file, int64_t byte,
     err->code = code;
     err->byte = byte;
     snprintf(err->file, sizeof err->file, "%s", file ? file : "");
-    snprintf(err->advice, sizeof err->advice, "%s", advice ? advice : "");
+    snprintf(err->advice, sizeof err->advice, "%s", advice && *advice ? _(advice) : "");
     va_list ap;
     va_start(ap, fmt);
-    vsnprintf(err->what, sizeof err->what, fmt, ap);
+    vsnprintf(err->what, sizeof err->what, _(fmt), ap);
     va_end(ap);
     return code;
 }
@@ -25,9 +26,9 @@ const char *gw_error_text(const struct gw_error *err, char *buf, size_t cap)
 {
     char place[64] = "";
     if (err->line > 0)
-        snprintf(place, sizeof place, "line %" PRId64 ": ", err->line);
+        snprintf(place, sizeof place, _("line %lld: "), (long long)err->line);
     else if (err->byte >= 0 && err->file[0])
-        snprintf(place, sizeof place, "byte %" PRId64 ": ", err->byte);
+        snprintf(place, sizeof place, _("byte %lld: "), (long long)err->byte);
     snprintf(buf, cap, "%s%s%s%s%s%s", err->file, err->file[0] ? ": " : "", place,
              err->what[0] ? err->what : gw_code_name(err->code), err->advice[0] ? "; " : "", err->advice);
     for (char *p = buf; *p; p++)
@@ -39,8 +40,9 @@ const char *gw_error_text(const struct gw_error *err, char *buf, size_t cap)
 const char *gw_code_name(int code)
 {
     static const char *const names[] = {
-        "ok", "out of memory", "input or output failed", "not a format that can be read", "the input ends early",
-        "wrong usage", "internal error", "no data to diagnose", "not built in", "interrupted"};
+        N_("ok"), N_("out of memory"), N_("input or output failed"), N_("not a format that can be read"),
+        N_("the input ends early"), N_("wrong usage"), N_("internal error"), N_("no data to diagnose"),
+        N_("not built in"), N_("interrupted")};
     int i = -code;
-    return i >= 0 && i < (int)(sizeof names / sizeof *names) ? names[i] : "unknown error";
+    return i >= 0 && i < (int)(sizeof names / sizeof *names) ? _(names[i]) : _("unknown error");
 }

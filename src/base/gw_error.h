@@ -43,14 +43,15 @@ struct gw_error {
     char advice[256];  /* one clause: what to do; may be empty */
 };
 
-/* Fills `err` unless it already holds an error. `err` may be NULL. Returns `code`, for `return gw_error_set(...)`. */
+/* Fills `err` unless it already holds an error. `err` may be NULL. Returns `code`, for `return gw_error_set(...)`.
+ * `fmt` and `advice` are translated here, and found for translation by the name of this function: no _() around them. */
 int gw_error_set(struct gw_error *err, int code, const char *file, int64_t byte, const char *advice,
                  const char *fmt, ...) GW_PRINTF(6, 7);
 
 /* One line without newline: "FILE: byte N: WHAT; ADVICE". Control characters are replaced. Returns `buf`. */
 const char *gw_error_text(const struct gw_error *err, char *buf, size_t cap);
 
-/* A constant name for a code ("out of memory", ...). Never NULL. */
+/* The name of a code ("out of memory", ...) in the user's language. Never NULL. */
 const char *gw_code_name(int code);
 
 #endif

@@ -136,14 +136,14 @@ static int write_json(const struct gw_env *env, const struct gw_check_list *l, s
 {
     FILE *f = strcmp(path, "-") == 0 ? stdout : fopen(path, "we");
     if (!f) {
-        gw_cli_error(_("%s: cannot be written: %s"), path, strerror(errno));
+        gw_cli_error(_("%s: cannot be written: %s"), path, gw_i18n_errno(errno));
         return GW_EXIT_INTERNAL;
     }
     errno = 0;
     gw_check_json(env, l, arena, f);
     int status = gw_cli_flush(f, f == stdout ? _("standard output") : path);
     if (f != stdout && fclose(f) != 0 && status == GW_EXIT_OK) {
-        gw_cli_error(_("%s: cannot be written: %s"), path, strerror(errno));
+        gw_cli_error(_("%s: cannot be written: %s"), path, gw_i18n_errno(errno));
         status = GW_EXIT_INTERNAL;
     }
     return status;

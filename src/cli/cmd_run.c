@@ -201,7 +201,7 @@ static void finish_report(pid_t pid, const struct gw_session *s, const struct ar
 {
     int status = 0;
     if (pid < 0) {
-        gw_cli_error(_("cannot diagnose now: %s; try later: gpuwhy read %s"), strerror(errno), s->folder);
+        gw_cli_error(_("cannot diagnose now: %s; try later: gpuwhy read %s"), gw_i18n_errno(errno), s->folder);
         return;
     }
     while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
@@ -215,7 +215,7 @@ static void finish_report(pid_t pid, const struct gw_session *s, const struct ar
 static int cannot_start(struct gw_session *s, const struct gw_child *c, const char *name)
 {
     int why = c->exec_errno ? c->exec_errno : errno;
-    gw_cli_error(_("%s: cannot be started: %s"), name, strerror(why));
+    gw_cli_error(_("%s: cannot be started: %s"), name, gw_i18n_errno(why));
     gw_session_close(s);
     return !c->exec_errno ? EXIT_RUN_FAILED : why == ENOENT ? EXIT_NOT_FOUND : EXIT_CANNOT_START;
 }
@@ -265,7 +265,7 @@ int gw_cmd_run(int argc, char **argv)
     argp_err_exit_status = EXIT_RUN_FAILED; /* our own failures must not look like the job's */
     error_t rc = argp_parse(&gw_argp_run, argc, argv, ARGP_IN_ORDER, NULL, &a);
     if (rc) {
-        gw_cli_error("%s", strerror(rc));
+        gw_cli_error("%s", gw_i18n_errno(rc));
         return EXIT_RUN_FAILED;
     }
     a.run.quiet = a.cli.quiet;

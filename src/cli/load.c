@@ -73,7 +73,7 @@ static int list_folder(struct load *w, const char *folder)
     int n = scandir(folder, &names, looks_like_recording, versionsort), rc = GW_OK;
     size_t before = w->files.len;
     if (n < 0) {
-        gw_cli_error(_("%s: %s"), folder, strerror(errno));
+        gw_cli_error(_("%s: %s"), folder, gw_i18n_errno(errno));
         worse(w, GW_EXIT_INPUT);
         return GW_OK;
     }

@@ -119,7 +119,7 @@ void gw_cli_parse(const struct argp *argp, int argc, char **argv, void *input)
 {
     error_t rc = argp_parse(argp, argc, argv, 0, NULL, input);
     if (rc) {
-        gw_cli_error("%s", strerror(rc));
+        gw_cli_error("%s", gw_i18n_errno(rc));
         exit(rc == ENOMEM ? GW_EXIT_INTERNAL : GW_EXIT_USAGE);
     }
 }

@@ -58,7 +58,7 @@ int gw_cli_flush(FILE *out, const char *name)
     struct pollfd p = {.fd = fileno(out), .events = POLLOUT};
     if (why == EPIPE || (poll(&p, 1, 0) == 1 && (p.revents & POLLERR)))
         return GW_EXIT_OK; /* the reader went away, as `head` does: it has what it wanted */
-    gw_cli_error(_("%s: cannot be written: %s"), name, why ? strerror(why) : _("an earlier write failed"));
+    gw_cli_error(_("%s: cannot be written: %s"), name, why ? gw_i18n_errno(why) : _("an earlier write failed"));
     return GW_EXIT_INTERNAL;
 }
 
@@ -66,14 +66,14 @@ static int write_file(const char *path, gw_cli_writer *write, void *user)
 {
     FILE *f = fopen(path, "we");
     if (!f) {
-        gw_cli_error(_("%s: cannot be written: %s"), path, strerror(errno));
+        gw_cli_error(_("%s: cannot be written: %s"), path, gw_i18n_errno(errno));
         return GW_EXIT_INTERNAL;
     }
     errno = 0;
     write(f, user); /* whether that went well is asked below, with the reason */
     int status = gw_cli_flush(f, path);
     if (fclose(f) != 0 && status == GW_EXIT_OK) {
-        gw_cli_error(_("%s: cannot be written: %s"), path, strerror(errno));
+        gw_cli_error(_("%s: cannot be written: %s"), path, gw_i18n_errno(errno));
         status = GW_EXIT_INTERNAL;
     }
     return status;

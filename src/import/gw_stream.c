@@ -237,7 +237,7 @@ static int pick_codec(struct gw_stream *s, const char *path, struct gw_error *er
                                                     &gw_codec_plain};
     size_t n = gw_source_need(&s->src, 4);
     if (s->src.os_errno)
-        return gw_error_set(err, GW_EIO, path, 0, "", _("cannot read: %s"), strerror(s->src.os_errno));
+        return gw_error_set(err, GW_EIO, path, 0, "", _("cannot read: %s"), gw_i18n_errno(s->src.os_errno));
 #ifndef GW_HAVE_ZSTD
     if (gw_codec_is_zstd(s->src.buf, n))
         return gw_error_set(err, GW_ENOTSUP, path, 0, _("decompress it first: zstd -d FILE"),
@@ -308,7 +308,7 @@ struct gw_stream *gw_stream_open(const char *path, const struct gw_stream_option
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
     if (fd < 0 || fstat(fd, &st) < 0) {
         gw_error_set(err, GW_EIO, path, -1, _("check the path and its permissions"), _("cannot open: %s"),
-                     strerror(errno));
+                     gw_i18n_errno(errno));
         if (fd >= 0)
             close(fd);
         return NULL;

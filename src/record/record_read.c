@@ -88,7 +88,7 @@ int gw_reader_open(struct gw_reader *r, const char *path, struct gw_error *err) 
     int rc = GW_EIO;
     r->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (r->fd < 0)
-        return gw_error_set(err, GW_EIO, path, -1, "", "cannot open: %s", strerror(errno));
+        return gw_error_set(err, GW_EIO, path, -1, "", "cannot open: %s", gw_i18n_errno(errno));
     struct stat st;
     if (fstat(r->fd, &st) != 0 || !S_ISREG(st.st_mode)) {
         rc = gw_error_set(err, GW_EFORMAT, path, -1, "", "not a regular file");

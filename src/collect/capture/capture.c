@@ -1,4 +1,5 @@
 #include "collect/capture/capture.h"
+#include "base/gw_i18n.h"
 #include "collect/capture/record_env.h"
 
 #include <dirent.h>
@@ -101,7 +102,7 @@ static char *slurp(const char *path, size_t *len, struct gw_error *err)
 {
     gzFile f = gzopen(path, "rb");
     if (!f) {
-        gw_error_set(err, GW_EIO, path, -1, "check the path and its permissions", "cannot open: %s", strerror(errno));
+        gw_error_set(err, GW_EIO, path, -1, "check the path and its permissions", "cannot open: %s", gw_i18n_errno(errno));
         return NULL;
     }
     size_t cap = 1 << 16, n = 0;
@@ -202,7 +203,7 @@ static int read_folder(struct gw_env *env, const char *path, struct gw_error *er
     int n = scandir(path, &names, NULL, alphasort), used = 0;
     if (n < 0)
         return gw_error_set(err, GW_EIO, path, -1, "check the path and its permissions", "cannot list: %s",
-                            strerror(errno));
+                            gw_i18n_errno(errno));
     if (n > MAX_FILES)
         gw_env_note(env, path, "only the first %d files were read", MAX_FILES);
     for (int i = 0; i < n && i < MAX_FILES; i++) {
@@ -230,7 +231,7 @@ int gw_capture_read(struct gw_env *env, const char *path, struct gw_error *err)
 {
     struct stat st;
     if (stat(path, &st) < 0)
-        return gw_error_set(err, GW_EIO, path, -1, "check the path", "cannot open: %s", strerror(errno));
+        return gw_error_set(err, GW_EIO, path, -1, "check the path", "cannot open: %s", gw_i18n_errno(errno));
     if (S_ISDIR(st.st_mode) && gw_env_is_record(path)) {
         int rc = gw_env_read_record(env, path, err);
         return rc != GW_ENODATA ? rc

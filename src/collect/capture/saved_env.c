@@ -11,6 +11,8 @@
 #include <string.h>
 #include <zlib.h>
 
+#include "base/gw_i18n.h"
+
 #include "collect/capture/capture.h"
 
 #define TITLE "#gpuwhy-check 1"
@@ -121,7 +123,7 @@ int gw_env_save(const struct gw_env *env, const char *path, struct gw_error *err
     int rc = 0;
     if (!f)
         rc = gw_error_set(err, GW_EIO, path, -1, "check the path and its permissions", "cannot write: %s",
-                          strerror(errno));
+                          gw_i18n_errno(errno));
     size_t done = 0;
     while (f && done < len) { /* zlib takes an unsigned at a time */
         int n = gzwrite(f, text + done, len - done < 1 << 20 ? (unsigned)(len - done) : 1u << 20);

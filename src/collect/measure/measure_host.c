@@ -10,6 +10,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/gw_i18n.h"
+
 #include "collect/measure/measure.h"
 
 #define MEMORY_BYTES ((size_t)128 << 20) /* far past any last-level cache of a core */
@@ -51,7 +53,7 @@ void gw_measure_memory(struct gw_env *env)
     double s[ROUNDS];
     char *a = mmap(NULL, 2 * MEMORY_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (a == MAP_FAILED) {
-        gw_env_note(env, "--measure", "memory: %s", strerror(errno));
+        gw_env_note(env, "--measure", "memory: %s", gw_i18n_errno(errno));
         return;
     }
     memset(a, 1, 2 * MEMORY_BYTES);

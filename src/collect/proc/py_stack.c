@@ -8,6 +8,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "base/gw_i18n.h"
 #include "collect/proc/py_find.h"
 #include "collect/proc/py_layout.h"
 
@@ -380,7 +381,7 @@ static int layout(struct gw_py *p, const struct gw_py_place *place, char *why, s
     unsigned char table[GW_PY_DEBUG_OFFSETS];
     long rc = gw_py_memory(p->pid, place->runtime, table, sizeof table);
     if (rc < 0) {
-        snprintf(why, cap, "its memory cannot be read: %s", strerror((int)-rc));
+        snprintf(why, cap, "its memory cannot be read: %s", gw_i18n_errno((int)-rc));
         return -1;
     }
     if (gw_py_layout_read(table, &p->l) == 0)
@@ -429,7 +430,7 @@ struct gw_py *gw_py_open(int proc_root, int pid, unsigned functions, int *again,
         snprintf(why, cap, "%s",
                  rc == -ENOENT    ? "no Python runtime is mapped"
                  : rc == -ENOEXEC ? "the interpreter's file has no symbols"
-                                  : strerror(-rc));
+                                  : gw_i18n_errno(-rc));
         return NULL;
     }
     p = create(pid, functions);

@@ -48,6 +48,22 @@ static void others(const struct gw_chunk *c) {
         gw_chunk_get(c, i, &n, sizeof n);
         printf("counter name=%u device=%d pid=%u item=%u value=%g\n", n.name, n.device, n.pid, n.item, n.value);
     }
+    for (uint32_t i = 0; c->type == GW_RT_ACTIVITY && i < c->count; i++) {
+        struct gw_rec_activity a;
+        gw_chunk_get(c, i, &a, sizeof a);
+        printf("activity device=%d start=%" PRIu64 " ns=%" PRIu64 " samples=%u", a.device, a.start, a.end - a.start, a.samples);
+        for (unsigned k = 0; k < GW_PM_METRIC_COUNT; k++)
+            printf(" %s=%.2f", gw_pm_metric_id(k), a.share[k] == GW_PM_NO_SHARE ? -1 : a.share[k] / 100.0);
+        printf("\n");
+    }
+    for (uint32_t i = 0; c->type == GW_RT_PM && i < c->count; i++) {
+        struct gw_rec_pm p;
+        gw_chunk_get(c, i, &p, sizeof p);
+        printf("pm device=%d state=%s result=%d cupti=%u interval_us=%.0f metrics=%#x samples=%" PRIu64 " overflows=%" PRIu64
+               " cpu_s=%.3f rss_mib=%.0f call=%.48s\n",
+               p.device, gw_pm_state_id(p.state), p.result, p.cupti_version, p.interval_ns / 1e3, p.metrics, p.samples, p.overflows,
+               (double)p.cpu_ns * 1e-9, (double)p.rss_bytes / 1048576, p.call);
+    }
     for (uint32_t i = 0; c->type == GW_RT_THREAD && i < c->count; i++) {
         struct gw_rec_thread t;
         gw_chunk_get(c, i, &t, sizeof t);
@@ -87,12 +103,12 @@ int main(int argc, char **argv) {
     printf("total role=%u pid=%u state=%s result=%d cupti=%u windows=%u records=%" PRIu64 " filtered=%" PRIu64 " dropped=%" PRIu64
            " overflow=%" PRIu64 " unfinished=%" PRIu64 " unknown=%" PRIu64 " spool_lost=%" PRIu64 " window_ns=%" PRIu64
            " kernels=%" PRIu64 " copies=%" PRIu64 " sets=%" PRIu64 " api=%" PRIu64 " launches=%" PRIu64 " syncs=%" PRIu64
-           " devices=%" PRIu64 " threads=%" PRIu64 " counters=%" PRIu64 " processes=%" PRIu64 " damaged=%" PRIu64
+           " devices=%" PRIu64 " threads=%" PRIu64 " counters=%" PRIu64 " processes=%" PRIu64 " activities=%" PRIu64 " damaged=%" PRIu64
            " missing=%" PRIu64 " torn=%d ended=%d\n",
            r.head.role, r.head.pid, gw_rec_state_id(s->state), s->cupti_result, s->cupti_version, s->windows, s->records, s->filtered,
            s->dropped, s->overflow, s->unfinished, s->unknown, s->spool_lost, s->window_ns, count[GW_RT_KERNEL],
            count[GW_RT_COPY], count[GW_RT_SET], count[GW_RT_API], launches, count[GW_RT_SYNC], count[GW_RT_DEVICE],
-           count[GW_RT_THREAD], count[GW_RT_COUNTER], count[GW_RT_PROCESS], r.damaged, r.missing, r.torn, r.ended);
+           count[GW_RT_THREAD], count[GW_RT_COUNTER], count[GW_RT_PROCESS], count[GW_RT_ACTIVITY], r.damaged, r.missing, r.torn, r.ended);
     gw_reader_close(&r);
     return 0;
 }

@@ -80,7 +80,8 @@ class Mode:
         self.rec = os.path.join(a.out, f"{a.case}-{name.replace(',', '-')}.rec")
         if MODES[name] is not None:
             shutil.rmtree(self.rec, ignore_errors=True)
-            cmd = [a.gpuwhy, "run", "-o", self.rec, "--no-report"] + MODES[name] + ["--"] + cmd
+            # One process of a machine can sample a GPU's counters, and it would go on in the others' turns: pm_turns.py is for that.
+            cmd = [a.gpuwhy, "run", "-o", self.rec, "--no-report", "--no-pm"] + MODES[name] + ["--"] + cmd
         self.log = open(os.path.join(a.out, f"turns-{a.case}-{name.replace(',', '-')}.err"), "w", encoding="utf-8")
         self.p = subprocess.Popen(cmd, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.log, universal_newlines=True,
                                   bufsize=1)

@@ -1,7 +1,6 @@
 /* cmd_run.c - `gpuwhy run [OPTION...] [--] COMMAND [ARG...]`: starts the job, records it, says what its GPU waited for. */
 #include <ctype.h>
 #include <errno.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -9,6 +8,7 @@
 
 #include "cli/cli.h"
 #include "cli/run_session.h"
+#include "cli/times.h"
 
 #define SEC 1000000000ll
 enum { EXIT_RUN_FAILED = 125, EXIT_CANNOT_START = 126, EXIT_NOT_FOUND = 127 }; /* as env(1) and timeout(1) */
@@ -42,36 +42,11 @@ static const struct argp_option options[] = {
     {"no-report", KEY_NO_REPORT, NULL, 0, N_("record only; diagnose later with gpuwhy read DIR"), 1},
     {NULL, 0, NULL, 0, NULL, 0}};
 
-/* "500ms", "30s", "5m", "1h", "90" (seconds) -> ns; -1 for what is no time. */
-static int64_t parse_time(const char *s, const char **end)
-{
-    static const struct { const char *unit; double ns; } units[] = {{"ms", 1e6}, {"s", 1e9}, {"m", 60e9}, {"h", 3600e9}};
-    char *after;
-    if (!isdigit((unsigned char)*s))
-        return -1;
-    double v = strtod(s, &after), scale = 1e9;
-    for (size_t i = 0; i < sizeof units / sizeof *units; i++)
-        if (strncmp(after, units[i].unit, strlen(units[i].unit)) == 0) {
-            scale = units[i].ns;
-            after += strlen(units[i].unit);
-            break;
-        }
-    *end = after;
-    return !isfinite(v) || v * scale > 1e18 ? -1 : (int64_t)(v * scale);
-}
-
-static int64_t whole_time(const char *s)
-{
-    const char *end = s;
-    int64_t v = parse_time(s, &end);
-    return *end ? -1 : v;
-}
-
 static int parse_windows(const char *s, struct gw_run_options *o)
 {
     int64_t v[4];
     for (int i = 0; i < 4; i++) {
-        v[i] = parse_time(s, &s);
+        v[i] = gw_cli_time(s, &s);
         if (v[i] < 0 || *s != (i < 3 ? ',' : 0))
             return -1;
         s++;
@@ -131,7 +106,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         a->run.folder = arg;
         return 0;
     case KEY_FOR:
-        a->run.for_ns = whole_time(arg);
+        a->run.for_ns = gw_cli_whole_time(arg);
         if (a->run.for_ns <= 0)
             argp_error(state, _("--for=%s is no time; write it like 30s or 5m"), arg);
         return 0;

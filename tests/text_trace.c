@@ -1,9 +1,11 @@
 #include "text_trace.h"
 
+#include "model/kernel_metrics.h"
 #include "text_host.h"
 
 #include <ctype.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -320,6 +322,30 @@ static int lose(struct tt_reader *r, const char *p)
     return fail(r, "unknown loss", p);
 }
 
+/* counters LAUNCHES +DURATION [metric=value ...] NAME: a row of Nsight Compute; metrics by the ids of kernel_metrics.def */
+static int counters(struct tt_reader *r, const char *p)
+{
+    struct gw_kernel_sample s = {.launches = 0, .duration_ns = NAN};
+    int64_t launches, ns;
+    if (whole(&p, &launches) < 0 || launches < 1 || *(p = skip(p)) != '+' || (p++, text_trace_time(&p, &ns) < 0))
+        return fail(r, "expected: counters LAUNCHES +DURATION", p);
+    s.launches = (uint64_t)launches;
+    s.duration_ns = (double)ns;
+    for (int k = 0; k < GW_KM_COUNT; k++)
+        s.value[k] = NAN;
+    p = skip(p);
+    for (int k = 0; k < GW_KM_COUNT; k++) {
+        size_t n = strlen(gw_km_id((unsigned)k));
+        if (strncmp(p, gw_km_id((unsigned)k), n) || p[n] != '=')
+            continue;
+        s.value[k] = atof(p + n + 1);
+        p = skip(p + strcspn(p, " \t"));
+        k = -1; /* any order */
+    }
+    uint32_t name = intern(r, p, strlen(p));
+    return name && gw_kernel_metrics_add(r->out->t, name, &s) == 0 ? 0 : fail(r, "expected a kernel's name", p);
+}
+
 static int shift(struct tt_reader *r, const char *p)
 {
     int64_t ns;
@@ -406,6 +432,8 @@ static int lines(struct tt_reader *r, size_t from, size_t to)
             rc = fact(r, p);
         else if (word(&p, "lose"))
             rc = lose(r, p);
+        else if (word(&p, "counters"))
+            rc = counters(r, p);
         else if (word(&p, "shift"))
             rc = shift(r, p);
         else if (word(&p, "host"))

@@ -22,7 +22,7 @@
  * kernels, msg (bytes of a collective), shapes; copies: device>pinned, pageable>device, ... (words of `enum gw_mem`).
  * `repeat N every TIME {` ... `}` repeats the lines with times shifted, correlation ids kept apart, and {i} replaced by
  * the number of the repetition ({i+3}: three more; {o}: that of the repetition around it). A `#` at the start of a line
- * is a comment. `shift TIME` adds to all times after it. `expect` lines are kept as they are, for run_cases.c. `host`
+ * is a comment. `counters LAUNCHES +DURATION dram=88 sm=20 ... NAME` is a row of hardware counters. `shift TIME` adds to all times after it. `expect` lines are kept as they are, for run_cases.c. `host`
  * lines say what was seen beside the GPU's work: text_host.h.
  */
 #ifndef TEXT_TRACE_H

@@ -86,6 +86,22 @@ static const struct gw_report_kernel *kernels(struct gw_copy *c, const struct gw
     return k;
 }
 
+static const struct gw_report_counters *counters(struct gw_copy *c, const struct gw_report_counters *from)
+{
+    struct gw_report_counters *k = from ? list(c, from, 1, sizeof *k) : NULL;
+    if (!k)
+        return NULL;
+    struct gw_report_counter *row = LIST(c, k->rows, k->count);
+    for (size_t i = 0; row && i < k->count; i++) {
+        row[i].name = text(c, row[i].name);
+        row[i].kclass = text(c, row[i].kclass);
+        row[i].limit = text(c, row[i].limit);
+        row[i].match = text(c, row[i].match);
+    }
+    k->rows = row;
+    return k;
+}
+
 static void ranks(struct gw_copy *c, struct gw_report *r)
 {
     struct gw_report_rank *k = LIST(c, r->per_rank, r->rank_count);
@@ -147,6 +163,7 @@ struct gw_report *gw_report_copy(const struct gw_report *from, struct gw_arena *
     findings(&c, r);
     r->kernels = kernels(&c, r->kernels, &r->kernel_count);
     r->kernel_classes = kernels(&c, r->kernel_classes, &r->kernel_class_count);
+    r->counters = counters(&c, r->counters);
     ranks(&c, r);
     trust(&c, r);
     return c.oom ? NULL : r;

@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "base/gw_arena.h"
+#include "model/kernel_metrics.h"
 #include "model/trace.h"
 
 enum gw_cause {
@@ -157,6 +158,24 @@ struct gw_report_collective {
     double bus_bandwidth; /* bytes/s on the link, as nccl-tests defines it; NAN unknown */
 };
 
+/* Hardware counters of one kernel, from Nsight Compute. */
+struct gw_report_counter {
+    const char *name;           /* short */
+    const char *kclass, *limit; /* gw_kclass_name(); what holds it back: docs/json.md */
+    const char *match;          /* how the kernel was found among the counters: docs/json.md */
+    double share;               /* of the kernel time that has counters, 0..1 */
+    double value[GW_KM_COUNT];  /* percentages as shares 0..1; NAN = not measured */
+};
+
+struct gw_report_counters {
+    int64_t names, launches;   /* that were profiled */
+    int alone;                 /* 1 = no timeline: weighted with durations under the profiler */
+    double covered;            /* share of the steady kernel time that has counters; NAN when alone */
+    double mean[GW_KM_COUNT];  /* weighted with kernel time */
+    const struct gw_report_counter *rows; /* most time first, at most GW_REPORT_KERNELS */
+    size_t count;
+};
+
 struct gw_report {
     struct gw_arena *arena;
     const struct gw_report_source *sources;
@@ -184,6 +203,7 @@ struct gw_report {
     size_t not_evaluated_count;
     const struct gw_report_kernel *kernels, *kernel_classes; /* of the main device; most time first */
     size_t kernel_count, kernel_class_count;
+    const struct gw_report_counters *counters;       /* NULL = no Nsight Compute output was given */
     const struct gw_report_rank *per_rank;           /* none unless several ranks were compared */
     size_t rank_count;
     const struct gw_report_collective *collectives;  /* most time first */

@@ -6,7 +6,7 @@
 
 #include "engine/kernel_table.h"
 #include "layers/finding.h"
-#include "model/kernel_metrics.h"
+#include "layers/kernel_counters.h"
 #include "layers/live.h"
 
 struct gw_eval {
@@ -77,8 +77,10 @@ static void prepare(struct gw_diag *d, const struct gw_analysis *an)
 {
     d->an = an;
     d->dev = an->ndev ? an->dev + an->main : NULL;
-    if (!d->dev)
+    if (!d->dev) {
+        d->oom |= gw_counters_join(d) < 0;
         return;
+    }
     d->wall = d->dev->steady.wall;
     size_t n = an->steps.steady_last - an->steps.steady_first;
     d->steps = n ? (double)n : 1;
@@ -87,6 +89,7 @@ static void prepare(struct gw_diag *d, const struct gw_analysis *an)
     d->scale_likely = an->dispatch_likely;
     d->scale_low = an->dispatch_low;
     find_kernels(d);
+    d->oom |= gw_counters_join(d) < 0;
 }
 
 /* Some go first: they explain host code that would look like preprocessing or like a slow operator. */
@@ -97,6 +100,7 @@ static void run_all(struct gw_diag *d)
             d->answer[i] = GW_NO_DATA;
         d->answer[GW_F_TOO_LITTLE] = GW_SILENT; /* it is the verdict, not an open question */
         d->alone = gw_live_alone(d);
+        gw_counters_alone(d);
         return;
     }
     static const enum gw_finding_id first[] = {GW_F_SIMULATOR, GW_F_GIL, GW_F_AUTOTUNE, GW_F_DEBUG_MODE, GW_F_LOADER_STARVED,
@@ -135,10 +139,10 @@ static const void *keep(struct gw_diag *d, struct gw_array *arr, size_t *count)
 }
 
 /* A finding that is worth nothing is noise, except where it explains why nothing is to be gained. */
-static int worth_printing(const struct gw_draft *f)
+static int worth_printing(const struct gw_diag *d, const struct gw_draft *f)
 {
     return f->f.gain.likely >= 1.01 || f->id == GW_F_BY_NATURE || f->id == GW_F_TOO_LITTLE || f->id == GW_F_WARMUP_ONLY ||
-           f->id == GW_F_WORKER_MEMORY || f->id == GW_F_SAME_DATA || f->id == GW_F_NO_RESHUFFLE;
+           (f->id == GW_F_BANDWIDTH && d->counters) || f->id == GW_F_WORKER_MEMORY || f->id == GW_F_SAME_DATA || f->id == GW_F_NO_RESHUFFLE;
 }
 
 /* Slow dispatch is what remains when the host never waits. A specific, cheaper and surer fix goes first unless dispatch is
@@ -177,7 +181,7 @@ void gw_diag_keep(struct gw_diag *d, struct gw_report *r)
         f->f.against = keep(d, &f->against, &f->f.against_count);
         f->f.where = keep(d, &f->where, &f->f.where_count);
         f->f.fix = keep(d, &f->fix, &f->f.fix_count);
-        if (!out || !worth_printing(f) || d->answer[f->id] == GW_SILENT || (d->answer[GW_F_TOO_LITTLE] == GW_FIRED && f->id != GW_F_TOO_LITTLE))
+        if (!out || !worth_printing(d, f) || d->answer[f->id] == GW_SILENT || (d->answer[GW_F_TOO_LITTLE] == GW_FIRED && f->id != GW_F_TOO_LITTLE))
             continue;
         out[n] = f->f;
         out[n].rank = (int)n + 1;
@@ -289,10 +293,10 @@ static void judge(struct gw_diag *d, struct gw_report *r)
     }
     if (!d->dev || d->answer[GW_F_TOO_LITTLE] == GW_FIRED || d->answer[GW_F_WARMUP_ONLY] == GW_FIRED) {
         enum gw_finding_id id = d->dev && d->answer[GW_F_TOO_LITTLE] != GW_FIRED ? GW_F_WARMUP_ONLY : GW_F_TOO_LITTLE;
-        r->verdict.finding = gw_finding_info(id)->id;
-        r->verdict.layer = "outside";
-        size_t counters = d->dev ? 0 : gw_kernel_metrics_count(d->an->t);
-        r->verdict.sentence = counters ? gw_arena_printf(d->arena, _("Hardware counters of %zu kernels and no timeline: what the GPU waits for cannot be told from them. Give a trace of the same job; this version does not judge counters yet."), counters)
+        int counted = !d->dev && d->counters && f && f->gain.likely >= GW_LIM_WORTH;
+        r->verdict.finding = counted ? f->id : gw_finding_info(id)->id;
+        r->verdict.layer = counted ? f->layer : "outside";
+        r->verdict.sentence = !d->dev && d->counters ? gw_counters_sentence(d, f)
                               : !d->dev ? _("No GPU data: the recording holds no GPU work at all, so nothing can be said about the GPU. Record with ProfilerActivity.CUDA, on a job that uses the GPU.")
                               : id == GW_F_TOO_LITTLE ? gw_arena_printf(d->arena, _("Too little was recorded to judge: %zu GPU operations. Record at least 10 steps after warm-up."), d->dev->nops)
                                                       : _("The recording holds only warm-up (compiling and loading). Record after it: `torch.profiler.schedule(wait=20, warmup=5, active=10)`.");
@@ -393,7 +397,7 @@ static void fill_trust(struct gw_diag *d, struct gw_report *r)
             n += d->an->steps.empty;
         if (i == GW_LOSS_GRAPH_HIDDEN && gw_diag_share(d, GW_CAUSE_IN_GRAPH) > 0.02)
             n += d->dev->cause_gaps[GW_CAUSE_IN_GRAPH];
-        if (!n)
+        if (!n || (i == GW_LOSS_NO_GPU && !d->dev && d->counters)) /* counters have no timeline: the verdict says so */
             continue;
         loss[r->trust.loss_count++] = (struct gw_report_loss){.id = gw_loss_id(i), .count = n, .first_byte = t->loss[i].first_byte,
                                                               .text = gw_loss_text(i)};
@@ -404,6 +408,9 @@ static void fill_trust(struct gw_diag *d, struct gw_report *r)
     r->replay_error = d->an->replay_error;
     r->profiler_slowdown = d->dev && d->scale_likely < 1 ? 1 / d->scale_likely : NAN;
     size_t n = 0;
+    if (d->counters && !d->counters->count)
+        notes[n++] = gw_arena_printf(d->arena, _("none of the %zu kernels in Nsight Compute's output runs in this recording: counters of another job, or names that were changed (--kernel-name-base)? They are not used"),
+                                     gw_kernel_metrics_count(t));
     if (d->dev && !d->an->steps.count)
         notes[n++] = _("no steps were found: the verdict rests on the whole recording, warm-up included, and \"a step\" means all of it");
     if (d->dev && d->an->steps.warmup)
@@ -453,6 +460,7 @@ struct gw_report *gw_diagnose(const struct gw_analysis *an, struct gw_arena *are
     fill_devices(d, r);
     fill_steps(d, r);
     fill_kernels(d, r);
+    gw_counters_report(d, r);
     gw_diag_order(d);
     gw_diag_keep(d, r);
     not_evaluated(d, r);

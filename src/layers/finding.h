@@ -36,6 +36,7 @@ enum gw_finding_id {
 enum gw_answer { GW_SILENT, GW_FIRED, GW_NO_DATA };
 
 struct gw_live;
+struct gw_counters;
 
 struct gw_draft { /* a finding being written */
     struct gw_finding f;
@@ -54,6 +55,7 @@ struct gw_diag {
     size_t drafts;
     int answer[GW_F_COUNT];
     const struct gw_live *live;  /* live.h; NULL until somebody asked */
+    const struct gw_counters *counters; /* kernel_counters.h; NULL = none were given */
     int alone;                   /* 1 = no GPU work was recorded, but NVML and threads were: gw_live_alone() */
     const char *needs[GW_F_COUNT]; /* overrides the catalogue's words for "not evaluated" */
     int64_t wall;                /* of the steady window */
@@ -140,6 +142,7 @@ int gw_find_recompile(struct gw_diag *d);
 int gw_find_autotune(struct gw_diag *d);
 int gw_find_tensor_idle(struct gw_diag *d);
 int gw_find_bandwidth(struct gw_diag *d);
+int gw_find_low_occupancy(struct gw_diag *d);
 int gw_find_host_allocation(struct gw_diag *d);
 int gw_find_debug_mode(struct gw_diag *d);
 int gw_find_checkpoint(struct gw_diag *d);

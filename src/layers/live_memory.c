@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "layers/kernel_counters.h"
 #include "layers/live.h"
 
 /* Largest share of the GPU's memory in use; NAN unknown. */
@@ -84,6 +85,8 @@ int gw_live_tensor_idle(struct gw_diag *d)
                      _("while the GPU works its tensor pipe is in use %.0f %% of the time"), 100 * tensor);
         return answer;
     }
+    if (gw_counter_coverage(d) >= GW_LIM_COUNTER_COVER) /* counters of each kernel know more than their sum */
+        return answer;
     /* names did not say it: the counters may */
     if (tensor > GW_LIM_TENSOR_USED || sm < GW_LIM_SM_USED || !(fp32 > GW_LIM_FP32_USED))
         return GW_SILENT;
@@ -114,7 +117,7 @@ int gw_live_bandwidth(struct gw_diag *d)
     if (answer == GW_FIRED && d->drafts && d->draft[d->drafts - 1]->id == GW_F_BANDWIDTH) {
         struct gw_draft *f = d->draft[d->drafts - 1];
         if (dram >= GW_LIM_DRAM_USED) {
-            f->against.len = 0;
+            f->against.len = d->counters ? f->against.len : 0;
             f->f.confidence = GW_CONF_HIGH;
             gw_diag_seen(d, f, dram, "share", "GPM", _("while the GPU works its memory is busy %.0f %% of the time"),
                          100 * dram);
@@ -124,6 +127,8 @@ int gw_live_bandwidth(struct gw_diag *d)
         }
         return answer;
     }
+    if (gw_counter_coverage(d) >= GW_LIM_COUNTER_COVER)
+        return answer;
     if (dram < GW_LIM_DRAM_USED || tensor > 0.4)
         return GW_SILENT;
     struct gw_draft *f = gw_diag_add(d, GW_F_BANDWIDTH, -1);

@@ -365,6 +365,48 @@ static const struct gw_report_kernel *kernels(struct gw_rd *rd, const json_t *ro
     return out;
 }
 
+static void metrics(struct gw_rd *rd, const json_t *o, double value[GW_KM_COUNT])
+{
+    for (unsigned k = 0; k < GW_KM_COUNT; k++) {
+        char key[32];
+        snprintf(key, sizeof key, "%s", gw_km_id(k));
+        for (char *c = strchr(key, '-'); c; c = strchr(c, '-'))
+            *c = '_';
+        value[k] = real(rd, o, key);
+    }
+}
+
+/* Not in reports of earlier versions, null where there were none. */
+static void counters(struct gw_rd *rd, const json_t *root, struct gw_report *r)
+{
+    const json_t *o = part(rd, root, "kernel_counters");
+    size_t n;
+    if (!o)
+        return;
+    struct gw_report_counters *out = make(rd, 1, sizeof *out);
+    const json_t *v = list(rd, o, "kernels", &n);
+    struct gw_report_counter *row = make(rd, n, sizeof *row);
+    if (!out || !row)
+        return;
+    *out = (struct gw_report_counters){.names = amount(rd, o, "names"),
+                                       .launches = amount(rd, o, "launches"),
+                                       .alone = !strcmp(word(rd, o, "weights"), "profiler"),
+                                       .covered = real(rd, o, "covered"),
+                                       .rows = row,
+                                       .count = n};
+    metrics(rd, part(rd, o, "mean"), out->mean);
+    for (size_t i = 0; i < n; i++) {
+        const json_t *k = json_array_get(v, i);
+        row[i] = (struct gw_report_counter){.name = word(rd, k, "name"),
+                                            .kclass = word(rd, k, "class"),
+                                            .match = word(rd, k, "match"),
+                                            .limit = word(rd, k, "limit"),
+                                            .share = real(rd, k, "share")};
+        metrics(rd, k, row[i].value);
+    }
+    r->counters = out;
+}
+
 static void ranks(struct gw_rd *rd, const json_t *root, struct gw_report *r)
 {
     size_t n;
@@ -472,6 +514,7 @@ int gw_report_read(const char *text, size_t len, const char *path, struct gw_are
         findings(&rd, root, r);
         r->kernels = kernels(&rd, root, "kernels", "name", &r->kernel_count);
         r->kernel_classes = kernels(&rd, root, "kernel_classes", "class", &r->kernel_class_count);
+        counters(&rd, root, r);
         ranks(&rd, root, r);
         trust(&rd, root, r);
     }

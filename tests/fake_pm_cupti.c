@@ -21,7 +21,7 @@
 #define FN(name, arg) int name(struct arg *p);
 GW_PM_FUNCTIONS(FN)
 #undef FN
-int cuptiGetVersion(uint32_t *v);
+int cuptiGetVersion(uint32_t *v) __attribute__((weak)); /* the other fake has one too */
 
 enum { GPUS = 8, IMAGE_HEAD = 64, SAMPLE_BYTES = 64, MAGIC = 0x1a4e };
 

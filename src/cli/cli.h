@@ -72,8 +72,17 @@ void gw_cli_children(struct argp_state *state, struct gw_cli_options *o);
 /* For ARGP_KEY_INIT of a command that has gw_argp_output as its only child. */
 void gw_cli_child_output(struct argp_state *state, struct gw_cli_options *o);
 
-/* Parses as every command does: usage errors end the program with GW_EXIT_USAGE, --help with 0. */
+/* Parses as every command does: usage errors end the program with argp_err_exit_status, --help with 0. Every command
+ * has --lang, --help, --usage and --version (usage.h). `flags`: 0, or ARGP_IN_ORDER for commands that start a program. */
 void gw_cli_parse(const struct argp *argp, int argc, char **argv, void *input);
+void gw_cli_parse_as(const struct argp *argp, int argc, char **argv, unsigned flags, void *input);
+/* For an argp parser: says what is wrong, points to --help, ends the program. In place of argp_error(), whose texts
+ * cannot be translated everywhere. */
+void gw_cli_usage(const struct argp_state *state, const char *fmt, ...) GW_PRINTF(2, 3) __attribute__((noreturn));
+void gw_cli_misuse(const char *name, const char *fmt, ...) GW_PRINTF(2, 3) __attribute__((noreturn));
+/* Chooses the language that the user named. A name that is none ends the program; a catalogue that is not there does
+ * not, but is said. */
+void gw_cli_language(const char *lang);
 
 /* Reads, analyses, diagnoses and prints one recording. Says on stderr what went wrong. Returns an exit status. */
 int gw_cli_diagnose(const char *path, const struct gw_cli_options *o);
@@ -98,7 +107,7 @@ int gw_cli_no_memory(const char *path); /* says so; an exit status */
 int gw_cli_flush(FILE *out, const char *name);
 
 /* What the terminal can show. */
-int gw_cli_unicode(void);       /* 1 when the locale is UTF-8 */
+int gw_cli_unicode(void);       /* 1 when text may be written in UTF-8 */
 int gw_cli_dumb_terminal(void); /* 1 when TERM is unset, empty or "dumb" */
 int gw_cli_columns(int fd);     /* 80 when `fd` is no terminal */
 struct gw_render_options;

@@ -42,7 +42,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case ARGP_KEY_INIT: gw_cli_child_output(state, &a->cli); return 0;
     case KEY_DATA:
         if (a->live.data_count == MAX_DATA)
-            argp_error(state, _("--data may be given %d times"), MAX_DATA);
+            gw_cli_usage(state, _("--data may be given %d times"), MAX_DATA);
         a->data[a->live.data_count++] = arg;
         return 0;
     case KEY_PYTHON: a->live.python = arg; return 0;
@@ -56,11 +56,11 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         else if (strcmp(arg, "look") == 0)
             a->fail_if = GW_CHECK_LOOK;
         else
-            argp_error(state, _("--fail-if=%s is neither 'bad' nor 'look'"), arg);
+            gw_cli_usage(state, _("--fail-if=%s is neither 'bad' nor 'look'"), arg);
         return 0;
     case ARGP_KEY_ARG:
         if (!*arg)
-            argp_error(state, _("an empty file name"));
+            gw_cli_usage(state, _("an empty file name"));
         return ARGP_ERR_UNKNOWN; /* all of them come in ARGP_KEY_ARGS */
     case ARGP_KEY_ARGS:
         a->captures = state->argv + state->next;
@@ -69,7 +69,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case ARGP_KEY_END:
         if (a->count &&
             (a->live.load || a->live.measure || a->live.python || a->live.root || a->live.data_count || a->collect))
-            argp_error(state, _("--data, --python, --root, --load, --measure and --collect look at this machine; they "
+            gw_cli_usage(state, _("--data, --python, --root, --load, --measure and --collect look at this machine; they "
                                 "do not go with a CAPTURE"));
         return 0;
     default: return ARGP_ERR_UNKNOWN;

@@ -43,11 +43,11 @@ static void add_gate(struct args *a, const char *text, struct argp_state *state)
 {
     char why[200];
     if (a->gate_count == GATES_MAX)
-        argp_error(state, _("more than %d gates"), GATES_MAX);
+        gw_cli_usage(state, _("more than %d gates"), GATES_MAX);
     struct gw_gate_result *g = a->gates + a->gate_count++;
     g->text = text;
     if (gw_gate_parse(text, &g->gate, why, sizeof why) < 0)
-        argp_error(state, _("--fail-if '%s': %s"), text, why);
+        gw_cli_usage(state, _("--fail-if '%s': %s"), text, why);
 }
 
 static error_t parse(int key, char *arg, struct argp_state *state)
@@ -61,7 +61,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case KEY_NOISE:
         a->noise = strtod(arg, &end) / 100;
         if (end == arg || (*end && strcmp(end, "%") != 0) || !(a->noise >= 0 && a->noise <= 1))
-            argp_error(state, _("--noise=%s is no percentage from 0 to 100"), arg);
+            gw_cli_usage(state, _("--noise=%s is no percentage from 0 to 100"), arg);
         return 0;
     case ARGP_KEY_ARG: return ARGP_ERR_UNKNOWN; /* all of them come in ARGP_KEY_ARGS */
     case ARGP_KEY_ARGS:
@@ -70,7 +70,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         return 0;
     case ARGP_KEY_END:
         if (a->count != 2)
-            argp_error(state, _("two recordings are needed: gpuwhy diff BEFORE AFTER"));
+            gw_cli_usage(state, _("two recordings are needed: gpuwhy diff BEFORE AFTER"));
         return 0;
     default: return ARGP_ERR_UNKNOWN;
     }

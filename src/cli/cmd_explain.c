@@ -16,7 +16,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     if (key != ARGP_KEY_ARG)
         return ARGP_ERR_UNKNOWN;
     if (a->id)
-        argp_error(state, _("one FINDING at a time"));
+        gw_cli_usage(state, _("one FINDING at a time"));
     a->id = arg;
     return 0;
 }

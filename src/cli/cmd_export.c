@@ -33,20 +33,20 @@ static int wants_stdout(const char *path) { return path && strcmp(path, "-") == 
 static void finish(struct args *a, struct argp_state *state)
 {
     if (!a->file)
-        argp_error(state, _("no FILE given"));
+        gw_cli_usage(state, _("no FILE given"));
     if (!a->timeline && !a->gaps && !a->findings) {
         if (isatty(STDOUT_FILENO))
-            argp_error(state, _("the timeline would fill the terminal; give -o FILE"));
+            gw_cli_usage(state, _("the timeline would fill the terminal; give -o FILE"));
         a->timeline = "-";
     }
     if (wants_stdout(a->timeline) + wants_stdout(a->gaps) + wants_stdout(a->findings) > 1)
-        argp_error(state, _("only one of them fits into standard output"));
+        gw_cli_usage(state, _("only one of them fits into standard output"));
 }
 
 static const char *file_name(const char *arg, const char *option, struct argp_state *state)
 {
     if (!*arg)
-        argp_error(state, _("%s needs a file name, or '-'"), option);
+        gw_cli_usage(state, _("%s needs a file name, or '-'"), option);
     return arg;
 }
 
@@ -62,9 +62,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case 'q': a->cli.quiet = 1; return 0;
     case ARGP_KEY_ARG:
         if (a->file)
-            argp_error(state, _("one FILE at a time"));
+            gw_cli_usage(state, _("one FILE at a time"));
         if (!*arg)
-            argp_error(state, _("an empty file name"));
+            gw_cli_usage(state, _("an empty file name"));
         a->file = arg;
         return 0;
     case ARGP_KEY_END: finish(a, state); return 0;

@@ -42,7 +42,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case KEY_MAN: a->man = 1; return 0;
     case ARGP_KEY_ARG:
         if (a->command)
-            argp_error(state, _("one COMMAND at a time"));
+            gw_cli_usage(state, _("one COMMAND at a time"));
         a->command = arg;
         return 0;
     default: return ARGP_ERR_UNKNOWN;

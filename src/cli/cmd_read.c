@@ -31,13 +31,13 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case KEY_MACHINE: a->cli.machine = arg; return 0;
     case ARGP_KEY_ARG:
         if (!*arg)
-            argp_error(state, _("an empty file name"));
+            gw_cli_usage(state, _("an empty file name"));
         return ARGP_ERR_UNKNOWN; /* all of them come in ARGP_KEY_ARGS */
     case ARGP_KEY_ARGS:
         a->files = state->argv + state->next;
         a->count = state->argc - state->next;
         return 0;
-    case ARGP_KEY_NO_ARGS: argp_error(state, _("no FILE given")); return 0;
+    case ARGP_KEY_NO_ARGS: gw_cli_usage(state, _("no FILE given")); return 0;
     default: return ARGP_ERR_UNKNOWN;
     }
 }

@@ -102,26 +102,26 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         return 0;
     case 'o':
         if (!*arg)
-            argp_error(state, _("--output needs a folder"));
+            gw_cli_usage(state, _("--output needs a folder"));
         a->run.folder = arg;
         return 0;
     case KEY_FOR:
         a->run.for_ns = gw_cli_whole_time(arg);
         if (a->run.for_ns <= 0)
-            argp_error(state, _("--for=%s is no time; write it like 30s or 5m"), arg);
+            gw_cli_usage(state, _("--for=%s is no time; write it like 30s or 5m"), arg);
         return 0;
     case KEY_WINDOWS:
         if (parse_windows(arg, &a->run) != 0)
-            argp_error(state, _("--windows=%s: write four times like 3s,2s,2s,20s, the last not below the third"), arg);
+            gw_cli_usage(state, _("--windows=%s: write four times like 3s,2s,2s,20s, the last not below the third"), arg);
         return 0;
     case KEY_KINDS:
         if (parse_kinds(arg, &a->run.kinds) != 0)
-            argp_error(state, _("--kinds=%s: name some of kernels,copies,runtime,driver,sync,overhead, with kernels"), arg);
+            gw_cli_usage(state, _("--kinds=%s: name some of kernels,copies,runtime,driver,sync,overhead, with kernels"), arg);
         return 0;
     case KEY_MAX_SIZE:
         a->run.max_bytes = parse_size(arg);
         if (!a->run.max_bytes)
-            argp_error(state, _("--max-size=%s is no size; write it like 800M or 4G"), arg);
+            gw_cli_usage(state, _("--max-size=%s is no size; write it like 800M or 4G"), arg);
         return 0;
     case KEY_FULL: a->run.full = 1; return 0;
     case KEY_NO_CUDA: a->run.no_cuda = 1; return 0;
@@ -135,7 +135,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         a->command = state->argv + state->next;
         return 0;
     case ARGP_KEY_NO_ARGS:
-        argp_error(state, _("no COMMAND given"));
+        gw_cli_usage(state, _("no COMMAND given"));
     case KEY_NO_PM: a->run.no_pm = 1; return 0;
         return 0;
     default:
@@ -238,11 +238,7 @@ int gw_cmd_run(int argc, char **argv)
     a.run.max_bytes = 2ull << 30;
     a.run.kinds = GW_CK_ALL;
     argp_err_exit_status = EXIT_RUN_FAILED; /* our own failures must not look like the job's */
-    error_t rc = argp_parse(&gw_argp_run, argc, argv, ARGP_IN_ORDER, NULL, &a);
-    if (rc) {
-        gw_cli_error("%s", gw_i18n_errno(rc));
-        return EXIT_RUN_FAILED;
-    }
+    gw_cli_parse_as(&gw_argp_run, argc, argv, ARGP_IN_ORDER, &a);
     a.run.quiet = a.cli.quiet;
     return record(&a);
 }

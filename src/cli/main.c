@@ -1,6 +1,5 @@
 /* gpuwhy: finds the command and hands over. */
 #include <fcntl.h>
-#include <locale.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -41,13 +40,25 @@ static int run_command(const struct gw_command *c, int argc, char **argv)
     return c->run(argc, argv);
 }
 
+/* `gpuwhy --lang zh_CN COMMAND`: --lang may stand before the command as well as after it. */
+static void take_language(int *argc, char **argv)
+{
+    while (*argc > 1 && strncmp(argv[1], "--lang", 6) == 0 && (!argv[1][6] || argv[1][6] == '=')) {
+        int joined = argv[1][6] == '=', words = joined ? 1 : 2;
+        if (*argc <= words)
+            break;
+        gw_cli_language(joined ? argv[1] + 7 : argv[2]);
+        *argc -= words;
+        memmove(argv + 1, argv + 1 + words, (size_t)*argc * sizeof *argv); /* with the NULL at the end */
+    }
+}
+
 int main(int argc, char **argv)
 {
     hold_standard_streams();
-    /* Not LC_NUMERIC: a report reads the same everywhere, and JSON has no decimal comma. */
-    setlocale(LC_CTYPE, "");
-    setlocale(LC_MESSAGES, "");
     argp_err_exit_status = GW_EXIT_USAGE;
+    (void)gw_i18n_begin(NULL);
+    take_language(&argc, argv);
     if (argc < 2) {
         gw_help_write(stderr);
         return GW_EXIT_USAGE;

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
+#include "cli/usage.h"
 #include "report/clean.h"
 
 enum { KEY_MAX_MEMORY = 0x1000, KEY_THREADS, KEY_JSON, KEY_NO_COLOR, KEY_ALL, KEY_WIDTH };
@@ -72,12 +73,12 @@ static error_t parse_input(int key, char *arg, struct argp_state *state)
     case KEY_MAX_MEMORY:
         o->max_memory = parse_size(arg);
         if (!o->max_memory)
-            argp_error(state, _("--max-memory=%s is no size; write it like 800M or 4G"), arg);
+            gw_cli_usage(state, _("--max-memory=%s is no size; write it like 800M or 4G"), arg);
         return 0;
     case KEY_THREADS:
         o->threads = parse_number(arg, 1, 1024);
         if (o->threads < 0)
-            argp_error(state, _("--threads=%s is no number from 1 to 1024"), arg);
+            gw_cli_usage(state, _("--threads=%s is no number from 1 to 1024"), arg);
         return 0;
     default: return ARGP_ERR_UNKNOWN;
     }
@@ -89,7 +90,7 @@ static error_t parse_output(int key, char *arg, struct argp_state *state)
     switch (key) {
     case KEY_JSON:
         if (!*arg)
-            argp_error(state, _("--json needs a file name, or '-'"));
+            gw_cli_usage(state, _("--json needs a file name, or '-'"));
         o->json = arg;
         return 0;
     case KEY_ALL: o->all = 1; return 0;
@@ -98,7 +99,7 @@ static error_t parse_output(int key, char *arg, struct argp_state *state)
     case KEY_WIDTH:
         o->width = parse_number(arg, 40, 1000);
         if (o->width < 0)
-            argp_error(state, _("--width=%s is no number from 40 to 1000"), arg);
+            gw_cli_usage(state, _("--width=%s is no number from 40 to 1000"), arg);
         return 0;
     default: return ARGP_ERR_UNKNOWN;
     }
@@ -115,9 +116,57 @@ void gw_cli_children(struct argp_state *state, struct gw_cli_options *o)
 
 void gw_cli_child_output(struct argp_state *state, struct gw_cli_options *o) { state->child_inputs[0] = o; }
 
+void gw_cli_language(const char *lang)
+{
+    int rc = gw_i18n_begin(lang);
+    if (rc == GW_EUSAGE) {
+        gw_cli_error(_("--lang=%s is no language that is known here; there are: en, zh_CN"), lang);
+        exit(argp_err_exit_status);
+    }
+    if (rc != 0)
+        gw_cli_error(_("--lang=%s: its texts are not installed with this program, so they are English; build with gettext "
+                       "(msgfmt) and run `make install`"),
+                     lang);
+}
+
+static void __attribute__((noreturn)) misuse(const char *name, const char *fmt, va_list ap)
+{
+    char text[1024], clean[1200];
+    vsnprintf(text, sizeof text, fmt, ap);
+    gw_clean_copy(clean, sizeof clean, text, gw_cli_unicode());
+    gw_cli_plain_blanks(clean);
+    fflush(stdout);
+    fprintf(stderr, "%s: %s\n", name, clean);
+    fprintf(stderr, _("Try: %s --help\n"), name);
+    exit(argp_err_exit_status);
+}
+
+void gw_cli_misuse(const char *name, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    misuse(name, fmt, ap);
+}
+
+void gw_cli_usage(const struct argp_state *state, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    misuse(state->name, fmt, ap);
+}
+
 void gw_cli_parse(const struct argp *argp, int argc, char **argv, void *input)
 {
-    error_t rc = argp_parse(argp, argc, argv, 0, NULL, input);
+    gw_cli_parse_as(argp, argc, argv, 0, input);
+}
+
+void gw_cli_parse_as(const struct argp *argp, int argc, char **argv, unsigned flags, void *input)
+{
+    int end = argc;
+    gw_usage_scan(argp, &argc, argv, (flags & ARGP_IN_ORDER) != 0);
+    error_t rc = argp_parse(argp, argc, argv, flags | ARGP_NO_HELP, &end, input);
+    if (!rc && end < argc)
+        gw_cli_misuse(argv[0], _("'%s' is one word too many"), argv[end]);
     if (rc) {
         gw_cli_error("%s", gw_i18n_errno(rc));
         exit(rc == ENOMEM ? GW_EXIT_INTERNAL : GW_EXIT_USAGE);

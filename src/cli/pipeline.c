@@ -1,6 +1,5 @@
 /* From a file to a report: import, analyse, diagnose, render. */
 #include <errno.h>
-#include <langinfo.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -21,7 +20,7 @@
 
 #define WIDTH_MAX 100 /* longer lines are hard to read; --width overrides */
 
-int gw_cli_unicode(void) { return strcmp(nl_langinfo(CODESET), "UTF-8") == 0; }
+int gw_cli_unicode(void) { return gw_i18n_utf8(); }
 
 int gw_cli_dumb_terminal(void)
 {

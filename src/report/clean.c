@@ -1,7 +1,6 @@
 #include "report/clean.h"
 
 #include <string.h>
-#include <wchar.h>
 
 #include "report/utf8.h"
 
@@ -75,7 +74,7 @@ int gw_clean_next(struct gw_clean *c)
             give_ascii(c, cp);
         } else {
             char bytes[5];
-            int w = wcwidth((wchar_t)cp);
+            int w = gw_utf8_width(cp);
             if (w == 0 && (c->marks < 0 || c->marks >= 2))
                 continue; /* a mark with no letter under it, or a pile of them */
             gw_utf8_put(bytes, cp);

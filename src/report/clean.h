@@ -6,7 +6,7 @@
  * time, with its width in columns. Control, format and direction characters and broken bytes become U+FFFD ('?'
  * without Unicode); white space becomes one blank each; at most two marks are stacked on a letter.
  *
- * Widths come from wcwidth(3), so Unicode output needs a UTF-8 LC_CTYPE. Pure apart from that; any thread.
+ * Widths come from gw_utf8_width(), that is from LC_CTYPE where that is UTF-8. Pure apart from that; any thread.
  *
  *     struct gw_clean c = gw_clean_begin(name, unicode);
  *     while (gw_clean_next(&c))

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "report/clean.h"
+#include "report/utf8.h"
 
 #define GW_TEXT_WIDTH 80     /* when the caller knows no better */
 #define GW_TEXT_WIDTH_MIN 40 /* the bars and labels need that much */
@@ -67,15 +68,46 @@ struct word {
     int width;
 };
 
+/* East Asian text breaks between any two characters, but for these (the common part of the rules of GB/T 15834 and
+ * JIS X 4051): no line begins with one of the first set, none ends with one of the second. */
+static int glued(uint32_t before, uint32_t after)
+{
+    static const uint32_t closing[] = {0x3001, 0x3002, 0x3009, 0x300b, 0x300d, 0x300f, 0x3011, 0x3015, 0xff01, 0xff05, 0xff09,
+                                       0xff0c, 0xff0e, 0xff1a, 0xff1b, 0xff1f, 0xff5e, 0x2019, 0x201d, 0x2026, ')', ',',
+                                       '.',    ';',    ':',    '!',    '?',    ']',    '%'};
+    static const uint32_t opening[] = {0x3008, 0x300a, 0x300c, 0x300e, 0x3010, 0x3014, 0xff08, 0x2018, 0x201c, '(', '['};
+    for (size_t i = 0; i < sizeof closing / sizeof *closing; i++)
+        if (after == closing[i])
+            return 1;
+    for (size_t i = 0; i < sizeof opening / sizeof *opening; i++)
+        if (before == opening[i])
+            return 1;
+    return 0;
+}
+
+/* 1 when a line may break between the two characters although no blank is there. */
+static int breaks_between(uint32_t before, uint32_t after)
+{
+    if (!before || (before < 0x1100 && after < 0x1100)) /* nothing below is wide */
+        return 0;
+    return (gw_utf8_width(before) == 2 || gw_utf8_width(after) == 2) && !glued(before, after);
+}
+
 static struct word next_word(const struct gw_text *t, const char *s)
 {
     struct word w = {.from = s, .to = s};
     struct gw_clean c = gw_clean_begin(s, t->unicode);
     int quoted = 0, digit = 0;
     const char *at = s;
+    uint32_t before = 0;
     while (gw_clean_next(&c)) {
+        const char *text = c.text;
+        uint32_t cp = gw_utf8_next(&text);
         if (c.text[0] == ' ' && !quoted && !(digit && unit_follows(c.next)))
             break;
+        if (!quoted && breaks_between(before, cp))
+            break;
+        before = c.width ? cp : before;
         if (c.text[0] == '`')
             quoted = !quoted && quote_fits(t, c.next, t->width - t->indent);
         digit = isdigit((unsigned char)c.text[0]);

@@ -2,7 +2,8 @@
  * text.h - flowing text in a terminal: words, columns, hanging indents, colours.
  *
  * All text goes through clean.h, so callers may hand over names from a trace as they are. Words flow: a line breaks
- * between words before `width` columns are full, and goes on at column `indent`. A number and its unit, and a
+ * between words before `width` columns are full, and goes on at column `indent`; East Asian text breaks between
+ * characters, too. A number and its unit, and a
  * `back-quoted` piece that fits on one line, are kept together. No line ends in blanks.
  * One struct belongs to one thread; write errors are kept by stdio, the caller asks ferror() at the end.
  *

@@ -1,5 +1,8 @@
 #include "report/utf8.h"
 
+#include <stdlib.h>
+#include <wchar.h>
+
 /* Length of a character by its first byte, with the bounds of its second byte (RFC 3629, section 4); 0 = no start. */
 static int lead(unsigned char c, unsigned char *lo, unsigned char *hi)
 {
@@ -67,4 +70,26 @@ size_t gw_utf8_put(char out[5], uint32_t cp)
     }
     out[n] = 0;
     return n;
+}
+
+/* Blocks whose characters are all wide (Unicode 15, EastAsianWidth.txt, W and F), in order. */
+static const struct {
+    uint32_t first, last;
+} wide[] = {{0x1100, 0x115f},  {0x2e80, 0x303e},  {0x3041, 0xa4cf},   {0xa960, 0xa97c},   {0xac00, 0xd7a3},
+            {0xf900, 0xfaff},  {0xfe30, 0xfe6b},  {0xff01, 0xff60},   {0xffe0, 0xffe6},   {0x1f300, 0x1f64f},
+            {0x1f900, 0x1f9ff}, {0x20000, 0x2fffd}, {0x30000, 0x3fffd}};
+
+int gw_utf8_width(uint32_t cp)
+{
+    int w = wcwidth((wchar_t)cp);
+    if (w >= 0 || MB_CUR_MAX > 1) /* a locale of many bytes knows its characters */
+        return w;
+    if (cp < 0xa0)
+        return -1;
+    if (cp >= 0x300 && cp <= 0x36f) /* combining diacritical marks */
+        return 0;
+    for (size_t i = 0; i < sizeof wide / sizeof *wide; i++)
+        if (cp >= wide[i].first && cp <= wide[i].last)
+            return 2;
+    return 1;
 }

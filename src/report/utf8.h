@@ -19,5 +19,8 @@
 uint32_t gw_utf8_next(const char **s);
 /* Writes `cp` and a NUL; returns the bytes before the NUL (1 to 4). An impossible `cp` is written as U+FFFD. */
 size_t gw_utf8_put(char out[5], uint32_t cp);
+/* Columns of a terminal that `cp` fills: 0 for marks, 2 for East Asian wide characters, -1 when it cannot be shown.
+ * wcwidth(3) where LC_CTYPE is UTF-8; without any UTF-8 locale on the machine, by blocks of Unicode. */
+int gw_utf8_width(uint32_t cp);
 
 #endif

@@ -17,4 +17,18 @@ if(TARGET gw_pm)
   add_executable(pm_probe pm_probe.c)
   target_link_libraries(pm_probe PRIVATE gw_pm)
   add_dependencies(pm_probe fake_pm_cuda fake_pm_cupti)
+
+  # The declarations in pm_abi.h against real headers, where there are any.
+  find_path(GW_PM_INCLUDE cupti_pmsampling.h PATHS /usr/local/cuda/include /usr/local/cuda/extras/CUPTI/include
+            $ENV{CUDA_HOME}/include $ENV{CUDA_HOME}/extras/CUPTI/include)
+  find_path(GW_CUDA_INCLUDE cuda.h PATHS /usr/local/cuda/include $ENV{CUDA_HOME}/include)
+  if(GW_PM_INCLUDE AND GW_CUDA_INCLUDE)
+    file(WRITE ${CMAKE_BINARY_DIR}/pm_abi/string "")
+    add_executable(test_pm_abi test_pm_abi.c)
+    target_include_directories(test_pm_abi PRIVATE ${CMAKE_SOURCE_DIR}/src ${CMAKE_BINARY_DIR}/pm_abi)
+    target_include_directories(test_pm_abi SYSTEM PRIVATE ${GW_PM_INCLUDE} ${GW_CUDA_INCLUDE})
+    add_test(NAME pm.abi COMMAND test_pm_abi)
+  else()
+    message(STATUS "gpuwhy: no CUPTI headers with PM sampling; the comparison with them is skipped")
+  endif()
 endif()

@@ -112,6 +112,31 @@ void gw_inject_clock(void) {
     G.last_clock = G.now;
 }
 
+/* --- the job's own calls ------------------------------------------------------------------------------------------------ */
+
+static void look_at_calls(void) {
+    if (G.now - G.last_look < GW_GATE_LOOK)
+        return;
+    G.last_look = G.now;
+    static struct gw_rec_calls rows[64];
+    struct gw_calls_look look;
+    unsigned slots, entries = gw_calls_patch();
+    unsigned n = gw_calls_look(&look, rows, sizeof rows / sizeof *rows);
+    if (n && !G.is_quiet)
+        (void)gw_writer_append(&G.out, GW_RT_CALLS, sizeof *rows, rows, (uint32_t)(n * sizeof *rows));
+    G.out.status.calls_table = (uint64_t)(uintptr_t)gw_calls_table(&slots);
+    G.out.status.calls_slots = slots;
+    if (!G.control.look_first || G.is_attached)
+        return;
+    G.gate_says = gw_gate_look(&G.gate, G.now, look.ns, look.launches, look.slack_ns, entries);
+    G.out.status.launch_cost_ppm = G.gate.cost_ppm;
+    enum gw_rec_state want = G.gate_says == GW_GATE_HOLD ? GW_RS_HELD : GW_RS_WAITING;
+    if (!G.is_quiet && !G.is_open && gpuwhy_inject_state() != (int)want) {
+        gw_inject_state(want);
+        gw_inject_status();
+    }
+}
+
 /* --- steps ------------------------------------------------------------------------------------------------------------ */
 
 /* cuInit() calls us from its middle: the devices answer when it has come to its end. */
@@ -139,6 +164,7 @@ static void step(void) {
     if (read_control(&c) == 0) {
         c.window_ns = G.control.window_ns;
         c.adaptive = G.control.adaptive;
+        c.look_first = G.control.look_first;
         c.kinds = G.control.kinds; /* fixed at the start: what was enabled must be what is disabled */
         G.control = c;
     }
@@ -151,6 +177,7 @@ static void step(void) {
     }
     if (!G.out.bad && spool_is_ours())
         find_devices();
+    look_at_calls();
     gw_windows_step();
     check_spool();
     if (G.now - G.last_status > 2 * SEC)
@@ -199,7 +226,7 @@ static void do_end(void) {
     if (G.out.fd >= 0 && spool_is_ours())
         find_devices();
     gw_inject_clock();
-    if (!G.is_quiet && !taken)
+    if (!G.is_quiet && !taken && atomic_load(&state_now) != GW_RS_HELD)
         gw_inject_state(GW_RS_ENDED);
     gw_inject_status();
     if (G.out.fd >= 0 && spool_is_ours())
@@ -278,6 +305,7 @@ static void at_exit(void) {
 static void in_child(void) { /* after fork(): no thread of ours here, and the file belongs to the parent */
     W.has_thread = 0;
     gw_pool_disable();
+    gw_calls_disable();
 }
 
 /* --- start -------------------------------------------------------------------------------------------------------------- */
@@ -361,6 +389,8 @@ static void start(const char *dir) {
         return;
     G.now = G.started_ns = G.opened_ns = gw_clock_ns(CLOCK_MONOTONIC);
     gw_policy_start(&G.policy, G.now);
+    gw_gate_start(&G.gate, G.now);
+    G.gate_says = GW_GATE_WAIT;
     G.next_open = G.control.adaptive ? G.policy.next_open : G.now + G.control.first_ns;
     G.open_now_seen = G.control.open_now;
     gw_inject_state(GW_RS_WAITING);

@@ -60,3 +60,44 @@ int gw_policy_close(struct gw_policy *p, uint64_t now, uint64_t kernels, uint64_
         p->next_open = later(now + GW_POLICY_SECOND, affordable(p));
     return 0;
 }
+
+/* --- the gate --------------------------------------------------------------------------------------------------------- */
+
+void gw_gate_start(struct gw_gate *g, uint64_t now) {
+    memset(g, 0, sizeof *g);
+    g->start = now;
+}
+
+static void add(struct gw_gate_sum *s, uint64_t ns, uint64_t launches, uint64_t slack) {
+    s->ns += ns;
+    s->launches += launches;
+    s->slack += slack;
+}
+
+/* What all launches together would cost, less the time in which the host waits anyway: it comes out of that first. */
+static uint32_t cost_ppm(const struct gw_gate_sum *s) {
+    uint64_t cost = s->launches * GW_GATE_LAUNCH;
+    if (!s->ns || cost <= s->slack)
+        return 0;
+    double share = (double)(cost - s->slack) / (double)s->ns;
+    return share < 1 ? (uint32_t)(share * 1e6) : 1000000u;
+}
+
+enum gw_gate_answer gw_gate_look(struct gw_gate *g, uint64_t now, uint64_t ns, uint64_t launches, uint64_t slack_ns, unsigned entries) {
+    uint64_t age = now - g->start;
+    if (!entries)
+        return age >= GW_GATE_BLIND ? GW_GATE_OPEN : GW_GATE_WAIT;
+    if (launches >= GW_GATE_FLOW && ns) {
+        g->flowing++;
+        add(&g->all, ns, launches, slack_ns);
+        g->last[g->at++ % 8] = (struct gw_gate_sum){ns, launches, slack_ns};
+    }
+    if (g->flowing < GW_GATE_LOOKS)
+        return !g->flowing && age >= GW_GATE_PATIENCE ? GW_GATE_OPEN : GW_GATE_WAIT;
+    struct gw_gate_sum recent = {0};
+    for (unsigned i = 0; i < 8; i++)
+        add(&recent, g->last[i].ns, g->last[i].launches, g->last[i].slack);
+    uint32_t a = cost_ppm(&recent), b = cost_ppm(&g->all);
+    g->cost_ppm = a > b ? a : b;
+    return g->cost_ppm <= GW_GATE_LIMIT ? GW_GATE_OPEN : GW_GATE_HOLD;
+}

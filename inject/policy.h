@@ -46,6 +46,41 @@
 #define GW_POLICY_CALL_COST 260u
 #define GW_POLICY_SHARE 100u /* one part in so many of the job's time may go to recording */
 
+/*
+ * Before the first window: may CUPTI be used in this job at all? Once it was, it costs the job something with each launch for as long as
+ * it lives, windows or not, unless the host has time to spare.
+ *
+ *     gw_gate_start(&g, now);
+ *     answer = gw_gate_look(&g, now, ns, launches, slack_ns, entries);    a few times a second
+ *
+ * LAUNCH: what an attached CUPTI costs a launch that is counted, ns (measured; docs/overhead.md). LIMIT: of the job's time, ppm.
+ * Enough looks: three with FLOW launches, so that the first steps, which load libraries, are not taken for the job.
+ */
+#define GW_GATE_LAUNCH 2600u
+#define GW_GATE_LIMIT 15000u
+#define GW_GATE_LOOK (500 * GW_POLICY_MS)
+#define GW_GATE_LOOKS 3u
+#define GW_GATE_FLOW 10u
+/* Nothing to count (the runtime is inside the job's libraries): go on without knowing, as late as a probe would see work. */
+#define GW_GATE_BLIND (3 * GW_POLICY_SEC)
+/* Counted entries that nobody calls for this long: the work is done by somebody else. */
+#define GW_GATE_PATIENCE (60 * GW_POLICY_SEC)
+
+enum gw_gate_answer { GW_GATE_WAIT, GW_GATE_OPEN, GW_GATE_HOLD };
+
+struct gw_gate {
+    uint32_t cost_ppm; /* expected, of the time in which kernels were launched; the larger of the last looks and all of them */
+    /* private: */
+    uint64_t start;
+    uint32_t flowing;
+    struct gw_gate_sum { uint64_t ns, launches, slack; } all, last[8];
+    uint32_t at;
+};
+
+void gw_gate_start(struct gw_gate *g, uint64_t now);
+/* One look of `ns` ns at the busiest thread. entries: launch entries that are counted. */
+enum gw_gate_answer gw_gate_look(struct gw_gate *g, uint64_t now, uint64_t ns, uint64_t launches, uint64_t slack_ns, unsigned entries);
+
 enum gw_policy_look { GW_PL_STAY, GW_PL_PROBE_ENDED, GW_PL_LULL, GW_PL_ENOUGH };
 
 struct gw_policy {

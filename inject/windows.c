@@ -320,6 +320,8 @@ static void between_windows(void) {
     }
     int asked = G.control.open_now != G.open_now_seen;
     G.open_now_seen = G.control.open_now;
+    if (G.control.look_first && !G.is_attached && !asked && G.gate_says != GW_GATE_OPEN)
+        return;
     if ((asked || G.now >= G.next_open) && (!G.is_attached || gw_pool_free() >= GW_POOL_BUFFERS / 2)) {
         gw_windows_open();
         G.is_asked_for = asked && G.is_open;

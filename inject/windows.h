@@ -9,6 +9,7 @@
 
 #include <limits.h>
 
+#include "calls.h"
 #include "inject.h"
 #include "policy.h"
 
@@ -20,6 +21,9 @@ struct gw_inject {
     struct gw_writer out;
     struct gw_control control;
     struct gw_policy policy; /* used with control.adaptive */
+    struct gw_gate gate;     /* before the first window, with control.look_first */
+    uint64_t last_look;      /* at the job's own calls */
+    enum gw_gate_answer gate_says;
     char dir[PATH_MAX];
     pid_t owner;
     dev_t dev; /* the record file: checked before each write, in case the job closed our descriptor */

@@ -8,6 +8,8 @@
  *   sleep MS       nothing
  *   burst N        N launches without a pause
  *   fork           a child that exits at once (atexit handlers run), one that _exits, one that calls cuInit
+ *   rtbusy MS      through the CUDA runtime, for MS ms: launches of 1 us every 10 us, no wait
+ *   rtwait MS      the same time: ten launches of 1 ms, then a wait; every tenth wait a graph; prints what it called
  *   exec ARGS...   exec this program again with ARGS
  *   other MS       another profiler takes CUPTI for MS ms while steps go on; prints "other saw X of Y"
  *   pausing MS     the same, between gpuwhy_inject_pause(1) and (0), as the settings hook does it
@@ -27,6 +29,7 @@
 #include <unistd.h>
 
 #include "fake_libcuda.h"
+#include "fake_libcudart.h"
 
 static volatile sig_atomic_t got;
 static void on_signal(int n) { got = n; }
@@ -105,6 +108,26 @@ static void other(int ms, int polite) {
     printf("other saw %lu of %llu\n", saw, (unsigned long long)launched);
 }
 
+static void runtime(int ms, int waits) {
+    unsigned long launches = 0, waited = 0, graphs = 0, wrong = 0;
+    for (uint64_t until = ns_now() + (uint64_t)ms * 1000000u; ns_now() < until;) {
+        void *args[] = {(void *)0x5eed, (void *)(uintptr_t)(waits ? 1000000 : 1000)};
+        for (int k = 0; k < 10; k++) {
+            uint64_t t0 = ns_now();
+            wrong += cudaLaunchKernel("rt_kernel", (struct dim3){101, 102, 103}, (struct dim3){201, 202, 203}, args, 48 * 1024, NULL) != 0;
+            launches++;
+            while (!waits && ns_now() - t0 < 10000)
+                ;
+        }
+        if (!waits)
+            continue;
+        wrong += cudaStreamSynchronize(NULL) != 17;
+        if (++waited % 10 == 0)
+            wrong += cudaGraphLaunch((void *)0x9af, NULL) != 0, graphs++;
+    }
+    printf("runtime launches %lu waits %lu graphs %lu wrong %lu\n", launches, waited, graphs, wrong);
+}
+
 int main(int argc, char **argv) {
     int first = argc > 2 && !strcmp(argv[1], "late") ? 3 : 1;
     if (first == 3)
@@ -132,6 +155,8 @@ int main(int argc, char **argv) {
             for (int x = 0; x < n; x++)
                 fake_launch("burst", 100, 0);
             fake_stream_sync(0), i++;
+        } else if (!strcmp(a, "rtbusy") || !strcmp(a, "rtwait")) {
+            runtime(n, a[2] == 'w'), i++;
         } else if (!strcmp(a, "fork")) {
             fflush(stdout);
             forks();

@@ -33,21 +33,21 @@ class Case:
     """One record folder, its control file and the jobs that run under it."""
 
     def __init__(self, first=0, first_len=SEC, window=SEC, period=SEC, max_bytes=0, kinds=0x3F, beat=True, stop=0,
-                 adaptive=0):
+                 adaptive=0, look=0):
         self.dir = tempfile.mkdtemp(prefix="gwrun-")
         self.rec = os.path.join(self.dir, "rec")
         os.mkdir(self.rec)
         self.log = os.path.join(self.dir, "breaches")
         self.fields = dict(stop=stop, first=first, first_len=first_len, window=window, period=period,
-                           max_bytes=max_bytes, kinds=kinds, beat=beat, open_now=0, adaptive=adaptive)
+                           max_bytes=max_bytes, kinds=kinds, beat=beat, open_now=0, adaptive=adaptive, look=look)
         self.control()
 
     def control(self, **change):
         f = self.fields
         f.update(change)
-        data = struct.pack("<8sIIQQQQQQIIII", b"GPUWHY\1\n", 1, f["stop"], boot_ns() if f["beat"] is True else f["beat"],
+        data = struct.pack("<8sIIQQQQQQIIIII", b"GPUWHY\1\n", 1, f["stop"], boot_ns() if f["beat"] is True else f["beat"],
                            f["first"], f["first_len"], f["window"], f["period"], f["max_bytes"], f["kinds"],
-                           os.getpid(), f["open_now"], f["adaptive"])
+                           os.getpid(), f["open_now"], f["adaptive"], f["look"])
         path = os.path.join(self.rec, "control")
         with open(path + ".new", "wb") as out:
             out.write(data.ljust(128, b"\0"))
@@ -60,8 +60,8 @@ class Case:
         e.update(extra)
         return e
 
-    def start(self, *args, stdin=None, **extra):
-        return subprocess.Popen([os.path.join(FAKES, "fake_job"), *map(str, args)], env=self.env(**extra), cwd=self.dir,
+    def start(self, *args, stdin=None, program="fake_job", **extra):
+        return subprocess.Popen([os.path.join(FAKES, program), *map(str, args)], env=self.env(**extra), cwd=self.dir,
                                 stdin=stdin or subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                 universal_newlines=True)
 
@@ -421,6 +421,55 @@ def case_windows_follow_the_work():
     assert len(opens) == len(closes) >= 3 and max(lengths) < 6 * SEC, lengths
     assert lengths[0] < 3.5 * SEC and max(lengths) > 1.9 * SEC, lengths
     assert abs(t["kernels"] - t["launches"]) <= 2 * t["windows"], t
+    c.clean()
+    return c
+
+
+def counted(c, t):
+    """What the job called and what was counted: all of it but the start, before the first look found its table."""
+    launches, waits, graphs, wrong = map(int, re.search(r"launches (\d+) waits (\d+) graphs (\d+) wrong (\d+)", c.out).groups())
+    assert wrong == 0, c.out
+    for name, did in (("launch", launches), ("wait", waits), ("graph", graphs)):
+        got = t["called_" + name]
+        # The first look comes after half a second, a lazy table's second one half a second later, the last one at most half before the end.
+        assert (did == 0 and got == 0) or 0.3 * did <= got <= did, f"{name}: {got} of {did}"
+
+
+def launch_bound(program):
+    c = Case(adaptive=1, look=1).run("rtbusy", 5000, program=program)
+    t = c.dump(verbose=True)
+    # 100,000 launches a second at 2.6 us each, and no time to spare: CUPTI is not touched at all.
+    expect(t, state="held", kernels=0, windows=0, cupti=0, damaged=0, missing=0, cost_ppm=lambda v: 100000 < v < 400000,
+           slack_ns=lambda v: v < 10**9)
+    counted(c, t)
+    c.clean()
+    return c
+
+
+def case_launch_bound_job_is_held():
+    """A job that is bound by its launches: counted, held, no CUPTI; its table of addresses is filled call by call."""
+    return launch_bound("fake_job")
+
+
+def case_launch_bound_job_with_a_read_only_table():
+    return launch_bound("fake_job_now")
+
+
+def case_waiting_job_is_recorded():
+    """Few launches, and the host waits: the gate opens and windows are complete as ever."""
+    c = Case(adaptive=1, look=1).run("rtwait", 8000)
+    t = c.dump()
+    expect(t, state="ended", windows=lambda v: v >= 1, kernels=lambda v: v > 500, cost_ppm=lambda v: v <= 15000,
+           slack_ns=lambda v: v > 3 * 10**9)
+    counted(c, t)
+    c.clean()
+    return c
+
+
+def case_nothing_to_count_is_recorded_late():
+    """A job whose launches do not go through a table: nobody can know, so windows open all the same, after three seconds."""
+    c = Case(adaptive=1, look=1).run("threads", 1, 9000)
+    expect(c.dump(), state="ended", windows=lambda v: v >= 1, called_launch=0)
     c.clean()
     return c
 

@@ -123,8 +123,64 @@ static void no_work_costs_little(void **state) { /* a notebook that waits for it
         assert_false(P.w[i].counts);
 }
 
+/* --- the gate ------------------------------------------------------------------------------------------------------------ */
+
+/* Looks every half second at a job with `rate` launches a second and `slack` of its time to spare; the answer after `looks`. */
+static enum gw_gate_answer gate(struct gw_gate *g, unsigned looks, uint64_t rate, double slack, unsigned entries) {
+    enum gw_gate_answer a = GW_GATE_WAIT;
+    for (unsigned i = 1; i <= looks; i++)
+        a = gw_gate_look(g, g->start + i * GW_GATE_LOOK, GW_GATE_LOOK, rate / 2, (uint64_t)(slack * GW_GATE_LOOK), entries);
+    return a;
+}
+
+static void test_gate_answers(void **state) {
+    (void)state;
+    static const struct { uint64_t rate; double slack; enum gw_gate_answer want; } rows[] = {
+        {136000, 0.0, GW_GATE_HOLD},  /* 680 kernels a step of 5 ms: 35 % */
+        {136000, 0.3, GW_GATE_HOLD},  /* 5 % more than it has to spare */
+        {136000, 0.4, GW_GATE_OPEN},
+        {36000, 0.5, GW_GATE_OPEN},   /* a GPU-bound transformer: the host waits for the queue */
+        {5000, 0.0, GW_GATE_OPEN},    /* a starved one: 1.3 % */
+        {7000, 0.0, GW_GATE_HOLD},    /* 1.8 % */
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct gw_gate g;
+        gw_gate_start(&g, 5 * SEC);
+        assert_int_equal(gate(&g, GW_GATE_LOOKS - 1, rows[i].rate, rows[i].slack, 20), GW_GATE_WAIT);
+        assert_int_equal(gate(&g, 1, rows[i].rate, rows[i].slack, 20), rows[i].want);
+    }
+}
+
+static void test_gate_forgets_no_phase(void **state) {
+    (void)state;
+    struct gw_gate g;
+    gw_gate_start(&g, 0);
+    assert_int_equal(gate(&g, 100, 136000, 0, 20), GW_GATE_HOLD);
+    /* A pause, an evaluation that waits: CUPTI would still be there when the training goes on. */
+    assert_int_equal(gate(&g, 60, 20000, 0.5, 20), GW_GATE_HOLD);
+    gw_gate_start(&g, 0);
+    assert_int_equal(gate(&g, 20, 20000, 0.5, 20), GW_GATE_OPEN);
+    assert_int_equal(gate(&g, 10, 136000, 0, 20), GW_GATE_HOLD); /* the last looks count by themselves */
+}
+
+static void test_gate_without_counts(void **state) {
+    (void)state;
+    struct gw_gate g;
+    gw_gate_start(&g, 0);
+    assert_int_equal(gw_gate_look(&g, GW_GATE_BLIND - 1, GW_GATE_LOOK, 0, 0, 0), GW_GATE_WAIT);
+    assert_int_equal(gw_gate_look(&g, GW_GATE_BLIND, GW_GATE_LOOK, 0, 0, 0), GW_GATE_OPEN);
+    gw_gate_start(&g, 0);
+    assert_int_equal(gw_gate_look(&g, GW_GATE_PATIENCE - 1, GW_GATE_LOOK, 0, 0, 20), GW_GATE_WAIT);
+    assert_int_equal(gw_gate_look(&g, GW_GATE_PATIENCE, GW_GATE_LOOK, 0, 0, 20), GW_GATE_OPEN);
+    gw_gate_start(&g, 0); /* clock not known yet: a look of no length says nothing */
+    for (unsigned i = 0; i < 10; i++)
+        assert_int_equal(gw_gate_look(&g, i * GW_GATE_LOOK, 0, 1000000, 0, 20), GW_GATE_WAIT);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(short_job_late_start), cmocka_unit_test(init_is_not_work),
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_gate_answers), cmocka_unit_test(test_gate_forgets_no_phase),
+                                       cmocka_unit_test(test_gate_without_counts), cmocka_unit_test(short_job_late_start), cmocka_unit_test(init_is_not_work),
                                        cmocka_unit_test(long_job_stays_below_its_share), cmocka_unit_test(slow_steps_are_recorded),
                                        cmocka_unit_test(no_work_costs_little)};
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -32,13 +32,16 @@ static const struct argp_option options[] = {
      N_("record GPU work at fixed times: the first window FIRST after CUDA starts and LEN long, then NEXT long every PERIOD "
         "(default: windows of 2 to 5 seconds that follow the work)"), 1},
     {"max-size", KEY_MAX_SIZE, N_("SIZE"), 0, N_("largest record file of each process (default: 2G)"), 1},
+    {"gpu-records", KEY_GPU_RECORDS, N_("WHEN"), 0,
+     N_("auto (default): record GPU work unless that would slow the job by more than 1.5 %, as it does when the job is bound by its launches; "
+        "always; never"), 1},
     {"no-gpu-records", KEY_NO_CUDA, NULL, 0, N_("do not load anything into the job: NVML and /proc only"), 1},
     {"no-hook", KEY_NO_HOOK, NULL, 0, N_("do not read DataLoader and torch settings inside Python"), 1},
     {"no-stacks", KEY_NO_STACKS, NULL, 0, N_("do not read Python stacks"), 1},
+    {"no-pm", KEY_NO_PM, NULL, 0, N_("do not sample the GPUs' hardware counters over the whole run"), 1},
     {"kinds", KEY_KINDS, N_("LIST"), 0,
      N_("GPU record kinds: any of kernels,copies,runtime,driver,sync,overhead (default: all of them)"), 1},
     {"status", KEY_STATUS, NULL, 0, N_("show a live line on the terminal"), 1},
-    {"no-pm", KEY_NO_PM, NULL, 0, N_("do not sample the GPUs' hardware counters over the whole run"), 1},
     {"no-report", KEY_NO_REPORT, NULL, 0, N_("record only; diagnose later with gpuwhy read DIR"), 1},
     {NULL, 0, NULL, 0, NULL, 0}};
 
@@ -124,9 +127,16 @@ static error_t parse(int key, char *arg, struct argp_state *state)
             gw_cli_usage(state, _("--max-size=%s is no size; write it like 800M or 4G"), arg);
         return 0;
     case KEY_FULL: a->run.full = 1; return 0;
+    case KEY_GPU_RECORDS:
+        a->run.always = strcmp(arg, "always") == 0;
+        a->run.no_cuda = strcmp(arg, "never") == 0;
+        if (!a->run.always && !a->run.no_cuda && strcmp(arg, "auto") != 0)
+            gw_cli_usage(state, _("--gpu-records=%s: write auto, always or never"), arg);
+        return 0;
     case KEY_NO_CUDA: a->run.no_cuda = 1; return 0;
     case KEY_NO_HOOK: a->run.no_hook = 1; return 0;
     case KEY_NO_STACKS: a->run.no_stacks = 1; return 0;
+    case KEY_NO_PM: a->run.no_pm = 1; return 0;
     case KEY_STATUS: a->run.status = 1; return 0;
     case KEY_NO_REPORT: a->no_report = 1; return 0;
     case ARGP_KEY_ARG:
@@ -136,7 +146,6 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         return 0;
     case ARGP_KEY_NO_ARGS:
         gw_cli_usage(state, _("no COMMAND given"));
-    case KEY_NO_PM: a->run.no_pm = 1; return 0;
         return 0;
     default:
         return ARGP_ERR_UNKNOWN;

@@ -72,6 +72,7 @@ static void fill_control(struct gw_session *s)
     c->kinds = s->o.kinds;
     c->recorder_pid = (uint32_t)getpid();
     c->adaptive = !s->o.full && !s->o.fixed;
+    c->look_first = c->adaptive && !s->o.always;
 }
 
 /* --- open -------------------------------------------------------------------------------------------------------- */
@@ -236,9 +237,10 @@ static void look_at_files(struct gw_session *s)
             s->records += h.status.records;
             s->gpu_bytes += h.status.bytes;
             s->open_windows += h.status.state == GW_RS_OPEN;
-            s->recording_processes += h.status.state == GW_RS_OPEN || h.status.state == GW_RS_WAITING || h.status.state == GW_RS_PAUSED;
+            s->recording_processes += h.status.state == GW_RS_OPEN || h.status.state == GW_RS_WAITING || h.status.state == GW_RS_PAUSED ||
+                                      h.status.state == GW_RS_HELD;
             if (s->tree)
-                gw_tree_set_injected(s->tree, (int)h.pid);
+                gw_tree_set_injected(s->tree, (int)h.pid), gw_tree_set_calls(s->tree, (int)h.pid, h.status.calls_table, h.status.calls_slots);
             warn_state(s, &h);
             s->saw_injected = 1;
         }

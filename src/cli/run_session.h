@@ -22,7 +22,8 @@ struct gw_run_options {
     int64_t first_ns, first_len_ns, window_ns, period_ns; /* --windows; window_ns 0 with full */
     int full;                 /* --full */
     int fixed;                /* --windows: at the times above; else windows follow the work */
-    int no_cuda;              /* --no-gpu-records */
+    int no_cuda;              /* --no-gpu-records, --gpu-records=never */
+    int always;               /* --gpu-records=always: also where recording slows the job */
     int no_hook, no_stacks;   /* --no-hook, --no-stacks */
     int no_machine;           /* leave out what `gpuwhy check` looks at */
     int no_pm;                /* --no-pm */

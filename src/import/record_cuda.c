@@ -17,7 +17,7 @@ enum { MAX_WINDOWS = 65536, MAX_CLOCKS = 65536, CBIDS = 4096, MAX_NAMES = 1 << 2
 #define WORK_SHARE 0.5        /* and those with at least this share of the most GPU work: the job was under way */
 #define BITMAP_BYTES (64u << 20)
 
-struct span { int64_t start, end; uint64_t ops; }; /* CLOCK_REALTIME, ns */
+struct span { int64_t start, end; uint64_t ops; int is_complete; }; /* CLOCK_REALTIME, ns */
 
 struct cuda_file {
     struct gw_record_import *im;
@@ -33,6 +33,7 @@ struct cuda_file {
     int64_t from, to;        /* the chosen window; everything when from > to */
     int64_t offset;          /* CUPTI's clock + offset = CLOCK_REALTIME */
     uint64_t outside;        /* records of other windows */
+    struct gw_record_calls calls;
 };
 
 static int64_t real_ns(const struct cuda_file *f, uint64_t cupti) { return (int64_t)cupti + f->offset; }
@@ -155,6 +156,7 @@ static void learn(struct cuda_file *f)
         case GW_RT_DEVICE: learn_device(f, &c); break;
         case GW_RT_API: learn_corr_range(f, &c); break;
         case GW_RT_KERNEL: learn_work(f, &c); break;
+        case GW_RT_CALLS: gw_record_calls_learn(&f->calls, &c); break;
         case GW_RT_CLOCK:
             for (uint32_t i = 0; i < c.count; i++) {
                 struct gw_rec_clock k, *to = gw_array_push(&f->clocks);
@@ -168,15 +170,13 @@ static void learn(struct cuda_file *f)
     }
 }
 
-/* The last of the windows that are about as long as the longest and hold about as much work as the fullest: the job is warm by
- * then, and neither loading its model nor evaluating. */
-static void choose_window(struct cuda_file *f)
+/* Windows that are about as long as the longest and hold about as much work as the fullest are complete: the job is neither
+ * loading its model nor evaluating in them. Marks them. */
+static void judge_windows(struct cuda_file *f)
 {
     struct span *w = f->windows.data;
     int64_t longest = 0;
     uint64_t most = 0;
-    f->from = 0;
-    f->to = -1;
     for (size_t i = 0; i < f->windows.len; i++) {
         if (w[i].end == INT64_MAX) { /* never closed: the process ended inside; it reaches to the last clock */
             const struct gw_rec_clock *k = f->clocks.data;
@@ -188,10 +188,30 @@ static void choose_window(struct cuda_file *f)
         if ((double)(w[i].end - w[i].start) >= LENGTH_SHARE * (double)longest)
             most = w[i].ops > most ? w[i].ops : most;
     for (size_t i = 0; i < f->windows.len; i++)
-        if ((double)(w[i].end - w[i].start) >= LENGTH_SHARE * (double)longest && (double)w[i].ops >= WORK_SHARE * (double)most) {
-            f->from = w[i].start;
-            f->to = w[i].end;
-        }
+        w[i].is_complete = (double)(w[i].end - w[i].start) >= LENGTH_SHARE * (double)longest &&
+                           (double)w[i].ops >= WORK_SHARE * (double)most;
+}
+
+static int64_t distance(const struct span *w, int64_t at)
+{
+    return at < w->start ? w->start - at : at > w->end ? at - w->end : 0;
+}
+
+/* The window at the time that was asked for, or the nearest; else the last complete one, when the job is warm. */
+static void choose_window(struct cuda_file *f)
+{
+    const struct span *w = f->windows.data, *best = NULL;
+    int64_t at = f->im->o ? f->im->o->window_at : 0;
+    f->from = 0;
+    f->to = -1;
+    judge_windows(f);
+    for (size_t i = 0; i < f->windows.len; i++)
+        if (at ? !best || distance(w + i, at) < distance(best, at) : w[i].is_complete)
+            best = w + i;
+    if (best) {
+        f->from = best->start;
+        f->to = best->end;
+    }
     if (f->windows.len > 1)
         gw_trace_lose(f->im->t, GW_LOSS_WINDOW_ONLY, f->windows.len - 1, -1);
     else if (f->windows.len == 1)
@@ -370,6 +390,7 @@ static int add_chunk(struct cuda_file *f, const struct gw_chunk *c)
     case GW_RT_API: fn = add_api; break;
     case GW_RT_SYNC: fn = add_sync; break;
     case GW_RT_OVERHEAD: fn = add_overhead; break;
+    case GW_RT_CALLS: return gw_record_calls_add(&f->calls, f->im, f->r.head.pid, c);
     default: return 0;
     }
     for (uint32_t i = 0; i < c->count; i++)
@@ -414,26 +435,67 @@ static void count_losses(struct cuda_file *f)
     f->im->cuda_pids[f->index] = f->r.head.pid;
     f->im->cuda_ops[f->index] = s->records;
     if (gw_rec_state_loses(s->state)) {
-        gw_trace_lose(t, GW_LOSS_RECORDING_STOPPED, 1, -1);
+        if (s->state != GW_RS_HELD) /* on purpose: the report says so in its first sentence */
+            gw_trace_lose(t, GW_LOSS_RECORDING_STOPPED, 1, -1);
         f->im->gpu_records = f->im->gpu_records ? f->im->gpu_records : gw_rec_state_text(s->state);
     }
     if (s->cupti_version)
         t->facts.cupti = (int)s->cupti_version;
 }
 
-int gw_record_read_cuda(struct gw_record_import *im, const char *path, struct gw_error *err)
+static struct cuda_file *begin(struct gw_record_import *im)
 {
     struct cuda_file *f = calloc(1, sizeof *f);
     if (!f)
-        return gw_error_set(err, GW_ENOMEM, path, -1, "", "out of memory");
+        return NULL;
     f->im = im;
-    f->index = im->processes++;
+    f->r.fd = -1;
     f->corr_min = UINT32_MAX;
     for (size_t i = 0; i < MAX_DEVICES; i++)
         f->device[i] = -1;
     gw_array_init(&f->windows, sizeof(struct span), MAX_WINDOWS);
     gw_array_init(&f->clocks, sizeof(struct gw_rec_clock), MAX_CLOCKS);
     gw_array_init(&f->names, sizeof(uint32_t), MAX_NAMES);
+    return f;
+}
+
+static void end(struct cuda_file *f)
+{
+    gw_reader_close(&f->r);
+    gw_array_free(&f->windows);
+    gw_array_free(&f->clocks);
+    gw_array_free(&f->names);
+    free(f->runtime);
+    free(f);
+}
+
+size_t gw_record_cuda_windows(struct gw_record_import *im, const char *path, struct gw_record_window *out, size_t cap, uint64_t *work)
+{
+    struct cuda_file *f = begin(im);
+    size_t n = 0;
+    if (!f)
+        return 0;
+    *work = 0;
+    if (gw_reader_open(&f->r, path, NULL) == 0) {
+        learn(f);
+        judge_windows(f);
+    }
+    const struct span *w = f->windows.data;
+    for (size_t i = 0; i < f->windows.len; i++) {
+        *work += w[i].ops;
+        if (w[i].is_complete && n < cap)
+            out[n++] = (struct gw_record_window){w[i].start, w[i].end};
+    }
+    end(f);
+    return n;
+}
+
+int gw_record_read_cuda(struct gw_record_import *im, const char *path, struct gw_error *err)
+{
+    struct cuda_file *f = begin(im);
+    if (!f)
+        return gw_error_set(err, GW_ENOMEM, path, -1, "", "out of memory");
+    f->index = im->processes++;
     int rc = gw_reader_open(&f->r, path, err);
     if (rc < 0)
         goto out;
@@ -454,11 +516,6 @@ int gw_record_read_cuda(struct gw_record_import *im, const char *path, struct gw
         rc = 0; /* the cap: counted by the trace, what fits is kept */
     im->bytes_done += (int64_t)f->r.size;
 out:
-    gw_reader_close(&f->r);
-    gw_array_free(&f->windows);
-    gw_array_free(&f->clocks);
-    gw_array_free(&f->names);
-    free(f->runtime);
-    free(f);
+    end(f);
     return rc;
 }

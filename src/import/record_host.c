@@ -112,6 +112,7 @@ static int emit(struct host_file *f, uint32_t lane, const struct gw_rec_thread *
         e.arg0 = (uint64_t)a->syscall;
         e.flags |= GW_EV_HAS_ARG0;
     }
+    e.arg0 |= gw_sample_pack_call(a->call);
     if (name_of(f, a->stack)) {
         e.arg1 = name_of(f, a->stack);
         e.flags |= GW_EV_HAS_ARG1;

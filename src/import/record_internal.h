@@ -2,7 +2,7 @@
 #ifndef GW_RECORD_INTERNAL_H
 #define GW_RECORD_INTERNAL_H
 
-#include "import/importer.h"
+#include "import/record_importer.h"
 #include "model/host_facts.h"
 #include "record/record_read.h"
 
@@ -37,8 +37,26 @@ struct gw_record_cpus { int64_t pid; int cpus; };
 
 /* --- record_cuda.c: one file of the injected library ---------------------------------------------------------------- */
 int gw_record_read_cuda(struct gw_record_import *im, const char *path, struct gw_error *err);
+/* The complete windows of one file, in order of time; `*work`: kernels in all its windows. */
+size_t gw_record_cuda_windows(struct gw_record_import *im, const char *path, struct gw_record_window *out, size_t cap,
+                              uint64_t *work);
 /* Bytes of the next chunk for the progress; sets `stopped`. */
 void gw_record_progress(struct gw_record_import *im, uint64_t offset);
+
+/* --- record_calls.c: counted calls of CUDA -------------------------------------------------------------------------------- */
+enum { GW_RECORD_CALL_THREADS = 64 };
+struct gw_record_calls { /* of one process */
+    uint32_t tid[GW_RECORD_CALL_THREADS];
+    uint64_t launches[GW_RECORD_CALL_THREADS];
+    size_t threads;
+    uint32_t busiest; /* tid of the thread that launched most */
+    uint64_t most;
+    int is_begun;
+    double slack_s, count[GW_CALL_COUNT], time_s[GW_CALL_COUNT];
+};
+/* First all chunks to learn(), then all to add(): 0 or GW_ENOMEM. */
+void gw_record_calls_learn(struct gw_record_calls *c, const struct gw_chunk *chunk);
+int gw_record_calls_add(struct gw_record_calls *c, struct gw_record_import *im, int64_t pid, const struct gw_chunk *chunk);
 
 /* --- record_facts.c: what the recorder wrote about the machine and the job, one "key=value" at a time -------------------- */
 /* Sets im->host up; 0 or GW_ENOMEM. */

@@ -8,6 +8,7 @@
 
 #include "engine/samples.h"
 #include "layers/finding.h"
+#include "record/record.h"
 
 enum gw_live_role {
     GW_LIVE_LAUNCHER, /* the thread that gives the GPU most work; without GPU work the trainer's main thread */
@@ -78,6 +79,8 @@ size_t gw_live_gpu_samples(const struct gw_live *l, const struct gw_analysis *an
  * only while the GPU idled. Adds at most `most` rows to the finding. */
 void gw_live_where(struct gw_diag *d, struct gw_draft *f, enum gw_live_role role, uint32_t states, int gaps,
                    size_t most);
+/* Lines on the stacks of the launching thread's samples inside a call of CUDA (enum gw_call). Their number of samples. */
+size_t gw_live_where_in_call(struct gw_diag *d, struct gw_draft *f, unsigned call, size_t most);
 /* After all diagnoses: findings about host time that have no file and line yet get them from samples. */
 void gw_live_places(struct gw_diag *d);
 
@@ -89,6 +92,10 @@ void gw_live_supply(struct gw_diag *d, struct gw_draft *f, double low, double li
 void gw_live_refines_loader(struct gw_diag *d);
 /* Does starving or waiting for a CPU cost anything that can be seen? Share of wall. */
 double gw_live_cpu_cost(const struct gw_diag *d, const struct gw_live *l);
+
+/* --- without GPU records, from counted calls of CUDA (live_calls.c) */
+int gw_live_calls_sync(struct gw_diag *d);
+int gw_live_calls_launch(struct gw_diag *d);
 
 /* The report when no GPU work was recorded (live_alone.c): runs what can be run. 1 = there is something to say. */
 int gw_live_alone(struct gw_diag *d);

@@ -77,6 +77,8 @@ int gw_live_alone(struct gw_diag *d)
     } rows[] = {{GW_F_CPU_STARVED, gw_live_cpu_starved},
                 {GW_F_OVERSUBSCRIBED, gw_live_oversubscribed},
                 {GW_F_TOO_FEW_WORKERS, gw_live_too_few_workers},
+                {GW_F_HOST_SYNC, gw_live_calls_sync},
+                {GW_F_LAUNCH_BOUND, gw_live_calls_launch},
                 {GW_F_SLOW_STORAGE, gw_live_slow_storage},
                 {GW_F_WORKERS_CPU, gw_live_workers_cpu},
                 {GW_F_GIL, gw_live_gil},

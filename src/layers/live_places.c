@@ -103,6 +103,27 @@ void gw_live_where(struct gw_diag *d, struct gw_draft *f, enum gw_live_role role
     write_lines(t, f, most);
 }
 
+size_t gw_live_where_in_call(struct gw_diag *d, struct gw_draft *f, unsigned call, size_t most)
+{
+    const struct gw_live *l = gw_live_of(d);
+    struct tally *t = gw_arena_alloc(d->arena, sizeof *t);
+    size_t n = 0;
+    if (!l || !t || l->launcher == GW_NONE)
+        return 0;
+    *t = (struct tally){.d = d};
+    const struct gw_lane *lane = gw_trace_lane(d->an->t, l->launcher);
+    for (size_t k = 0; k < lane->count; k++) {
+        const struct gw_event *e = gw_ev(d->an, lane->order[k]);
+        if (e->kind != GW_KIND_SAMPLE || e->start < l->from || e->start >= l->to || gw_sample_call(e) != call)
+            continue;
+        add(t, e, 1); /* what it did at that instant; until the next sample it may have done much else */
+        n++;
+    }
+    if (n >= 3) /* two samples are no tally */
+        write_lines(t, f, most);
+    return n;
+}
+
 /* --- findings whose calls carry no stack
  * ------------------------------------------------------------------------------------- */
 

@@ -6,7 +6,7 @@
  * Three things are kept as events, because they belong to a time:
  *
  *   GW_KIND_SAMPLE on a host lane: from the instant of one sample of a thread to the next sample of it. sub = enum
- *     gw_thread_state at the start; arg0 = the system call's number; arg1 = name id of the Python stack; corr = CPU
+ *     gw_thread_state at the start; arg0 = the system call's number, and gw_sample_call() above it; arg1 = name id of the Python stack; corr = CPU
  * time and waiting time until the end (gw_sample_cpu_ns, gw_sample_wait_ns; GW_EV_HAS_CORR says that they are known).
  * The state is that of an instant: count samples for "what was it doing in the gaps", add the times up for exact
  * shares. GW_KIND_COUNTER on a counter lane (device, pid): name as the recorder writes it, with the unit in it, and a
@@ -115,6 +115,9 @@ static inline uint64_t gw_sample_pack(uint64_t cpu_ns, uint64_t wait_ns)
 {
     return (cpu_ns < UINT32_MAX ? cpu_ns : UINT32_MAX) << 32 | (wait_ns < UINT32_MAX ? wait_ns : UINT32_MAX);
 }
+/* enum gw_call (record/record.h): the call of CUDA that the thread was in, 0 none or unknown. */
+static inline uint64_t gw_sample_pack_call(uint32_t call) { return (uint64_t)call << 32; }
+static inline unsigned gw_sample_call(const struct gw_event *e) { return (unsigned)(e->arg0 >> 32); }
 static inline int64_t gw_sample_cpu_ns(const struct gw_event *e) { return (int64_t)(e->corr >> 32); }
 static inline int64_t gw_sample_wait_ns(const struct gw_event *e) { return (int64_t)(e->corr & UINT32_MAX); }
 

@@ -51,7 +51,10 @@ struct gw_rec_status { /* rewritten in place by its writer, at most a few times 
     uint64_t window_ns;     /* time spent in windows so far */
     uint64_t bytes;         /* bytes of chunks written */
     uint64_t spool_lost;    /* records that could not be written (disk full, size limit) */
-    uint64_t reserved[8];
+    uint64_t calls_table;   /* CUDA files: address of struct gw_call_slot [] in the process, 0 none */
+    uint32_t calls_slots;   /* slots in use */
+    uint32_t launch_cost_ppm; /* CUDA files: what recording GPU work is expected to cost the job, millionths of its time */
+    uint64_t reserved[6];
 };
 
 struct gw_rec_file { /* the file header */
@@ -94,7 +97,8 @@ enum gw_rec_type {
     GW_RT_END = 15,    /* empty: the writer closed the file in good order */
     GW_RT_MACHINE = 16, /* text: lines of the file that `gpuwhy check --collect` writes, with its version in the first */
     GW_RT_ACTIVITY = 17, /* struct gw_rec_activity: a stretch of a GPU's time */
-    GW_RT_PM = 18      /* struct gw_rec_pm: what PM sampling does on a GPU; the last of a GPU holds */
+    GW_RT_PM = 18,     /* struct gw_rec_pm: what PM sampling does on a GPU; the last of a GPU holds */
+    GW_RT_CALLS = 19   /* struct gw_rec_calls: one thread's calls of the CUDA runtime in a stretch of time */
 };
 
 struct gw_rec_clock {
@@ -163,6 +167,30 @@ struct gw_rec_device {
     uint64_t reserved;
 };
 
+/* Groups of calls that the library in the job counts (inject/calls.h). 0 = in none of them. */
+enum gw_call {
+    GW_CALL_NONE = 0,
+#define GW_CALL(sym, id, text) GW_CALL_##sym,
+#include "record/calls.def"
+#undef GW_CALL
+    GW_CALL_COUNT
+};
+enum { GW_CALL_SLOTS = 8 };
+struct gw_rec_calls { /* calls that ended in [start, end) */
+    uint64_t start, end; /* CLOCK_REALTIME */
+    uint64_t slack_ns;   /* time in them beyond 20 us each: the host had to wait for something */
+    uint32_t tid, reserved;
+    uint32_t count[GW_CALL_SLOTS]; /* by enum gw_call; the first is not used */
+    uint64_t ns[GW_CALL_SLOTS];    /* time inside them */
+};
+/* Lives in the job; the recorder reads it from outside (gw_rec_status.calls_table). Times in ticks of the CPU's counter. */
+struct gw_call_slot {
+    uint32_t tid; /* 0 = not in use yet */
+    uint32_t now; /* enum gw_call that the thread is in at this moment */
+    uint64_t slack_ticks;
+    uint64_t count[GW_CALL_SLOTS], ticks[GW_CALL_SLOTS];
+};
+
 enum gw_proc_what { GW_PW_APPEARED = 1, GW_PW_ENDED = 2, GW_PW_RENAMED = 3 };
 struct gw_rec_process {
     uint64_t realtime_ns;
@@ -190,7 +218,7 @@ struct gw_rec_thread {
     char state;         /* R S D T Z ... as /proc shows it, '?' unknown */
     uint8_t flags;      /* GW_TF_* */
     uint32_t gil;       /* tid that held the interpreter lock, 0 unknown */
-    uint32_t reserved;
+    uint32_t call;      /* enum gw_call that the thread was in, 0 none or unknown */
 };
 enum { GW_TF_MAIN = 1u << 0, GW_TF_WANTS_GIL = 1u << 1 };
 
@@ -254,7 +282,8 @@ struct gw_control {
     uint32_t recorder_pid;
     uint32_t open_now;    /* counts up: each change asks for one window now */
     uint32_t adaptive;    /* 1: windows follow the work, and the four times above are not used */
-    uint32_t reserved[12];
+    uint32_t look_first;  /* 1: no window before it is known that recording costs the job next to nothing */
+    uint32_t reserved[11];
 };
 enum { GW_CK_KERNELS = 1u << 0, GW_CK_COPIES = 1u << 1, GW_CK_RUNTIME = 1u << 2, GW_CK_DRIVER = 1u << 3,
        GW_CK_SYNC = 1u << 4, GW_CK_OVERHEAD = 1u << 5, GW_CK_ALL = 0x3f };
@@ -274,6 +303,8 @@ _Static_assert(sizeof(struct gw_rec_process) == 40, "process record");
 _Static_assert(sizeof(struct gw_rec_counter) == 32, "counter sample");
 _Static_assert(sizeof(struct gw_rec_activity) == 40, "activity record");
 _Static_assert(sizeof(struct gw_rec_pm) == 112, "PM state record");
+_Static_assert(sizeof(struct gw_rec_calls) == 128, "calls record");
+_Static_assert(sizeof(struct gw_call_slot) == 144, "calls slot");
 _Static_assert(sizeof(struct gw_control) == 128, "control file");
 
 /* Checksum of a payload (FNV-1a over 8-byte words, folded to 32 bits): finds torn writes, not malice. A payload in two

@@ -5,11 +5,13 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <stddef.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "collect/proc/proc_mounts.h"
+#include "collect/proc/py_find.h"
 
 /* A thread joins the sampled ones when it used this share of a CPU since the last discovery. */
 #define FOCUS_SHARE 0.03
@@ -256,6 +258,34 @@ static void on_thread(void *user, int tid)
         r->focus = 1;
 }
 
+/* --- calls of CUDA ------------------------------------------------------------------------------------------------------ */
+
+void gw_tree_set_calls(struct gw_tree *t, int pid, uint64_t table, uint32_t slots)
+{
+    for (size_t i = 0; i < t->np; i++)
+        if (t->p[i].pid == pid && t->p[i].alive) {
+            t->p[i].calls_table = table;
+            t->p[i].calls_slots = slots;
+        }
+}
+
+/* The call of CUDA that a thread is in: enum gw_call. A number that makes no sense is none. */
+static uint32_t call_of(const struct gw_tree_process *p, struct gw_tree_thread *r)
+{
+    struct gw_call_slot s;
+    if (!p->calls_table)
+        return GW_CALL_NONE;
+    while (!r->call_slot && r->call_slots_seen < p->calls_slots) {
+        uint32_t i = r->call_slots_seen++;
+        if (gw_py_memory(r->pid, p->calls_table + i * sizeof s, &s, sizeof s.tid) > 0 && s.tid == (uint32_t)r->tid)
+            r->call_slot = i + 1;
+    }
+    if (!r->call_slot ||
+        gw_py_memory(r->pid, p->calls_table + (r->call_slot - 1) * sizeof s, &s, offsetof(struct gw_call_slot, slack_ticks)) < 0)
+        return GW_CALL_NONE;
+    return s.tid == (uint32_t)r->tid && s.now < GW_CALL_COUNT ? s.now : GW_CALL_NONE;
+}
+
 static void sample_thread(struct gw_tree *t, struct gw_tree_thread *r, uint64_t now, int force);
 
 /* Which threads deserve attention until the next discovery; and a sample of each, so that CPU time adds up. */
@@ -458,6 +488,7 @@ static void sample_thread(struct gw_tree *t, struct gw_tree_thread *r, uint64_t 
     out.comm = r->comm;
     if (st.state != 'R')
         sleeping(t, r, &out);
+    out.call = call_of(&t->p[r->process], r); /* before the stack, which takes longer */
     if (t->stacks) {
         out.stack = stack_of(t, r, now, out.cpu_ns);
         note_lock(&t->p[r->process], &out);

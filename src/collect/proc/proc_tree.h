@@ -32,6 +32,8 @@ struct gw_tree_process {
     uint64_t py_next;       /* CLOCK_MONOTONIC of the next try */
     uint64_t lock_from, lock_to; /* addresses of the interpreter lock; 0 unknown */
     int lock_holder;        /* tid, 0 nobody */
+    uint64_t calls_table;   /* address of the calls that our library counts there (inject/calls.h); 0 none */
+    uint32_t calls_slots;
 };
 
 struct gw_tree_thread {
@@ -46,6 +48,7 @@ struct gw_tree_thread {
     int syscall;
     uint32_t wchan, stack;
     uint64_t stack_ns, stack_cpu; /* when `stack` was read (CLOCK_MONOTONIC), and the thread's CPU time then */
+    uint32_t call_slot, call_slots_seen; /* 1 + its slot among the counted calls, 0 none; slots looked through */
 };
 
 struct gw_tree;
@@ -61,5 +64,7 @@ size_t gw_tree_focused(const struct gw_tree *t); /* threads that gw_tree_sample(
 const struct gw_tree_process *gw_tree_process(const struct gw_tree *t, size_t i);
 /* Tells the tree that a process has our library inside (its record file exists). */
 void gw_tree_set_injected(struct gw_tree *t, int pid);
+/* And where that library counts the calls of CUDA: thread samples then say which call the thread is in. */
+void gw_tree_set_calls(struct gw_tree *t, int pid, uint64_t table, uint32_t slots);
 
 #endif

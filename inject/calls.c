@@ -1,0 +1,389 @@
+/* calls.c - see calls.h */
+#include "calls.h"
+
+#include <link.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "record/record_write.h"
+
+enum { SLOTS = 256, OBJECTS = 4096 };
+
+/* --- the table ---------------------------------------------------------------------------------------------------------- */
+
+/* One a thread; written by its thread alone, read by ours and, from outside, by the recorder. */
+static struct gw_call_slot table[SLOTS] __attribute__((aligned(64)));
+static _Atomic uint32_t used;
+static _Atomic int is_off;
+static _Atomic uint64_t slack_ticks = UINT64_MAX; /* GW_CALLS_SLACK_NS in ticks, once the clock is known */
+static __thread struct gw_call_slot *mine;
+static __thread int is_refused; /* more threads than slots */
+
+const void *gw_calls_table(unsigned *slots) {
+    uint32_t n = atomic_load(&used);
+    *slots = n < SLOTS ? n : SLOTS;
+    return table;
+}
+
+void gw_calls_disable(void) { atomic_store(&is_off, 1); }
+
+static inline uint64_t ticks(void) {
+#if defined(__x86_64__)
+    return __builtin_ia32_rdtsc();
+#elif defined(__aarch64__)
+    uint64_t t;
+    __asm__ volatile("mrs %0, cntvct_el0" : "=r"(t));
+    return t;
+#else
+    return gw_clock_ns(CLOCK_MONOTONIC);
+#endif
+}
+
+static struct gw_call_slot *claim(void) {
+    uint32_t i = is_refused ? SLOTS : atomic_fetch_add(&used, 1);
+    if (i >= SLOTS) {
+        is_refused = 1;
+        return NULL;
+    }
+    mine = &table[i];
+    __atomic_store_n(&mine->tid, (uint32_t)syscall(SYS_gettid), __ATOMIC_RELAXED);
+    return mine;
+}
+
+static inline void put(uint64_t *p, uint64_t add) { /* one writer: no read-modify-write on the bus */
+    __atomic_store_n(p, __atomic_load_n(p, __ATOMIC_RELAXED) + add, __ATOMIC_RELAXED);
+}
+
+static inline struct gw_call_slot *enter(unsigned kind, uint64_t *since) {
+    struct gw_call_slot *s = mine ? mine : claim();
+    if (!s || atomic_load_explicit(&is_off, memory_order_relaxed))
+        return NULL;
+    *since = ticks();
+    __atomic_store_n(&s->now, kind, __ATOMIC_RELAXED);
+    return s;
+}
+
+static inline void leave(struct gw_call_slot *s, unsigned kind, uint64_t since) {
+    if (!s)
+        return;
+    uint64_t took = ticks() - since, limit = atomic_load_explicit(&slack_ticks, memory_order_relaxed);
+    __atomic_store_n(&s->now, 0, __ATOMIC_RELAXED);
+    put(&s->count[kind], 1);
+    put(&s->ticks[kind], took);
+    if (took > limit)
+        put(&s->slack_ticks, took - limit);
+}
+
+/* --- the wrappers --------------------------------------------------------------------------------------------------------- */
+
+struct dim3 { unsigned x, y, z; };
+typedef void *any;
+
+/* WRAP(kind, result, function, (parameters), (arguments)): the functions that launch, wait, copy or allocate, by the signatures in
+ * cuda_runtime_api.h and cuda.h of CUDA 11 to 13. */
+#define WRAPPED(W)                                                                                                       \
+    W(LAUNCH, int, cudaLaunchKernel, (const void *f, struct dim3 g, struct dim3 b, any *a, size_t m, any s), (f, g, b, a, m, s)) \
+    W(LAUNCH, int, cudaLaunchKernelExC, (const any c, const void *f, any *a), (c, f, a))                                   \
+    W(LAUNCH, int, cudaLaunchCooperativeKernel, (const void *f, struct dim3 g, struct dim3 b, any *a, size_t m, any s),    \
+      (f, g, b, a, m, s))                                                                                                  \
+    W(GRAPH, int, cudaGraphLaunch, (any g, any s), (g, s))                                                                 \
+    W(WAIT, int, cudaStreamSynchronize, (any s), (s))                                                                      \
+    W(WAIT, int, cudaEventSynchronize, (any e), (e))                                                                       \
+    W(WAIT, int, cudaDeviceSynchronize, (void), ())                                                                        \
+    W(COPY, int, cudaMemcpyAsync, (any d, const void *p, size_t n, int k, any s), (d, p, n, k, s))                         \
+    W(COPY, int, cudaMemcpy, (any d, const void *p, size_t n, int k), (d, p, n, k))                                        \
+    W(ALLOC, int, cudaMalloc, (any *p, size_t n), (p, n))                                                                  \
+    W(ALLOC, int, cudaFree, (any p), (p))                                                                                  \
+    W(ALLOC, int, cudaHostAlloc, (any *p, size_t n, unsigned f), (p, n, f))                                                \
+    W(ALLOC, int, cudaFreeHost, (any p), (p))                                                                              \
+    W(LAUNCH, int, cuLaunchKernel,                                                                                         \
+      (any f, unsigned a, unsigned b, unsigned c, unsigned d, unsigned e, unsigned g, unsigned m, any s, any *p, any *x),  \
+      (f, a, b, c, d, e, g, m, s, p, x))                                                                                   \
+    W(LAUNCH, int, cuLaunchKernelEx, (const any c, any f, any *p, any *x), (c, f, p, x))                                   \
+    W(GRAPH, int, cuGraphLaunch, (any g, any s), (g, s))                                                                   \
+    W(WAIT, int, cuStreamSynchronize, (any s), (s))                                                                        \
+    W(WAIT, int, cuEventSynchronize, (any e), (e))                                                                         \
+    W(WAIT, int, cuCtxSynchronize, (void), ())
+
+enum {
+#define W(kind, ret, name, params, args) I_##name,
+    WRAPPED(W)
+#undef W
+    WRAPPERS
+};
+static _Atomic uintptr_t real[WRAPPERS]; /* set before the first entry points at its wrapper */
+
+#define W(kind, ret, name, params, args)                                                                                 \
+    static ret wrap_##name params {                                                                                        \
+        uint64_t since = 0;                                                                                                \
+        struct gw_call_slot *slot = enter(GW_CALL_##kind, &since);                                                         \
+        ret rc = ((ret(*) params)atomic_load_explicit(&real[I_##name], memory_order_relaxed)) args;                        \
+        leave(slot, GW_CALL_##kind, since);                                                                                \
+        return rc;                                                                                                         \
+    }
+WRAPPED(W)
+#undef W
+
+static const struct wrapper {
+    const char *name;
+    uintptr_t entry;
+    unsigned kind;
+    int is_driver;
+} wrappers[WRAPPERS] = {
+#define W(kind, ret, name, params, args) {#name, (uintptr_t)wrap_##name, GW_CALL_##kind, (#name)[2] != 'd'},
+    WRAPPED(W)
+#undef W
+};
+
+/* --- finding the entries ----------------------------------------------------------------------------------------------------- */
+
+static struct {
+    struct { uintptr_t base; int is_pending; } seen[OBJECTS]; /* pending: it has entries that are not resolved yet */
+    unsigned objects;
+    unsigned long long adds; /* dlpi_adds at the last look */
+    int any_pending, is_first_part;
+    struct { uintptr_t low, high; } home[2][4]; /* [0] libcudart, [1] libcuda: where real functions live */
+    unsigned homes[2];
+    unsigned launch_entries;
+} P;
+
+unsigned gw_calls_entries(void) { return P.launch_entries; }
+
+static const char *base_name(const char *path) {
+    const char *slash = path ? strrchr(path, '/') : NULL;
+    return slash ? slash + 1 : path ? path : "";
+}
+
+static int find_homes(struct dl_phdr_info *info, size_t size, void *unused) {
+    (void)size, (void)unused;
+    const char *name = base_name(info->dlpi_name);
+    int which = strncmp(name, "libcudart", 9) == 0 ? 0 : strncmp(name, "libcuda.so", 10) == 0 ? 1 : -1;
+    if (which < 0 || P.homes[which] == 4)
+        return 0;
+    uintptr_t low = UINTPTR_MAX, high = 0;
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *h = info->dlpi_phdr + i;
+        if (h->p_type != PT_LOAD)
+            continue;
+        uintptr_t at = info->dlpi_addr + h->p_vaddr;
+        low = at < low ? at : low;
+        high = at + h->p_memsz > high ? at + h->p_memsz : high;
+    }
+    P.home[which][P.homes[which]].low = low;
+    P.home[which][P.homes[which]++].high = high;
+    return 0;
+}
+
+static int lives_at_home(uintptr_t f, int is_driver) {
+    for (unsigned i = 0; i < P.homes[is_driver]; i++)
+        if (f >= P.home[is_driver][i].low && f < P.home[is_driver][i].high)
+            return 1;
+    return 0;
+}
+
+/* The entry may lie in a part that the loader made read-only after it had filled it (RELRO). */
+static void set_entry(struct dl_phdr_info *info, uintptr_t *entry, uintptr_t value) {
+    uintptr_t at = (uintptr_t)entry;
+    int is_ro = 0;
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *h = info->dlpi_phdr + i;
+        if (h->p_type == PT_GNU_RELRO && at >= info->dlpi_addr + h->p_vaddr && at < info->dlpi_addr + h->p_vaddr + h->p_memsz)
+            is_ro = 1;
+    }
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), start = at & ~(page - 1);
+    if (is_ro && mprotect((void *)start, page, PROT_READ | PROT_WRITE) != 0)
+        return;
+    __atomic_store_n(entry, value, __ATOMIC_RELEASE);
+    if (is_ro)
+        (void)mprotect((void *)start, page, PROT_READ);
+}
+
+/* 1 when the entry is one of ours but its library has not called it yet. */
+static int look_at_entry(struct dl_phdr_info *info, uintptr_t *entry, const char *name) {
+    if (name[0] != 'c' || name[1] != 'u')
+        return 0;
+    for (unsigned i = 0; i < WRAPPERS; i++) {
+        const struct wrapper *w = &wrappers[i];
+        if (strcmp(w->name, name) != 0)
+            continue;
+        uintptr_t f = __atomic_load_n(entry, __ATOMIC_RELAXED), known = atomic_load(&real[i]);
+        if (f == w->entry)
+            return 0;
+        if (!lives_at_home(f, w->is_driver))
+            return 1;
+        if (known && known != f) /* a second copy of the runtime: left alone */
+            return 0;
+        atomic_store(&real[i], f);
+        set_entry(info, entry, w->entry);
+        P.launch_entries += w->kind == GW_CALL_LAUNCH || w->kind == GW_CALL_GRAPH;
+        return 0;
+    }
+    return 0;
+}
+
+#if defined(__x86_64__)
+enum { R_SLOT = R_X86_64_JUMP_SLOT, R_GLOBAL = R_X86_64_GLOB_DAT };
+#elif defined(__aarch64__)
+enum { R_SLOT = R_AARCH64_JUMP_SLOT, R_GLOBAL = R_AARCH64_GLOB_DAT };
+#else
+enum { R_SLOT = -1, R_GLOBAL = -1 };
+#endif
+
+static int look_at_relocations(struct dl_phdr_info *info, const ElfW(Rela) *r, size_t n, const ElfW(Sym) *symbols, const char *strings) {
+    int pending = 0;
+    for (size_t i = 0; r && i < n; i++) {
+        int type = (int)ELF64_R_TYPE(r[i].r_info);
+        if (type != R_SLOT && type != R_GLOBAL)
+            continue;
+        const ElfW(Sym) *s = symbols + ELF64_R_SYM(r[i].r_info);
+        if (s->st_shndx == SHN_UNDEF)
+            pending |= look_at_entry(info, (uintptr_t *)(info->dlpi_addr + r[i].r_offset), strings + s->st_name);
+    }
+    return pending;
+}
+
+static uintptr_t address(const struct dl_phdr_info *info, uintptr_t v) { /* glibc has added the base already; others have not */
+    return v && v < info->dlpi_addr ? v + info->dlpi_addr : v;
+}
+
+static int look_at_dynamic(struct dl_phdr_info *info, int only_calls) {
+    const ElfW(Dyn) *d = NULL;
+    for (int i = 0; i < info->dlpi_phnum; i++)
+        if (info->dlpi_phdr[i].p_type == PT_DYNAMIC)
+            d = (const ElfW(Dyn) *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr);
+    uintptr_t calls = 0, all = 0, symbols = 0, strings = 0;
+    size_t calls_bytes = 0, all_bytes = 0;
+    int uses_rela = 0;
+    for (; d && d->d_tag != DT_NULL; d++) {
+        switch (d->d_tag) {
+        case DT_JMPREL: calls = address(info, d->d_un.d_ptr); break;
+        case DT_PLTRELSZ: calls_bytes = d->d_un.d_val; break;
+        case DT_PLTREL: uses_rela = d->d_un.d_val == DT_RELA; break;
+        case DT_RELA: all = address(info, d->d_un.d_ptr); break;
+        case DT_RELASZ: all_bytes = d->d_un.d_val; break;
+        case DT_SYMTAB: symbols = address(info, d->d_un.d_ptr); break;
+        case DT_STRTAB: strings = address(info, d->d_un.d_ptr); break;
+        default: break;
+        }
+    }
+    if (!symbols || !strings)
+        return 0;
+    int pending = 0;
+    if (calls && uses_rela)
+        pending = look_at_relocations(info, (const ElfW(Rela) *)calls, calls_bytes / sizeof(ElfW(Rela)), (const ElfW(Sym) *)symbols,
+                                      (const char *)strings);
+    if (all && !only_calls)
+        (void)look_at_relocations(info, (const ElfW(Rela) *)all, all_bytes / sizeof(ElfW(Rela)), (const ElfW(Sym) *)symbols,
+                                  (const char *)strings);
+    return pending;
+}
+
+/* Libraries that are CUDA or watch it have their own reasons; ours would count itself. */
+static int is_left_alone(const struct dl_phdr_info *info) {
+    static const char *const names[] = {"libcudart", "libcuda.so", "libcupti", "libnvidia", "libnvperf", "libgpuwhy", "linux-vdso", "ld-linux",
+                                        "libclang_rt", "libasan", "libtsan", "libsanitizer", "libToolsInjection"};
+    const char *name = base_name(info->dlpi_name);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strncmp(name, names[i], strlen(names[i])) == 0)
+            return 1;
+    return 0;
+}
+
+static int look_at_object(struct dl_phdr_info *info, size_t size, void *unused) {
+    (void)size, (void)unused;
+    unsigned i = 0;
+    while (i < P.objects && P.seen[i].base != info->dlpi_addr)
+        i++;
+    if (i == P.objects) {
+        if (P.objects == OBJECTS || is_left_alone(info))
+            return 0;
+        P.seen[P.objects++].base = info->dlpi_addr;
+        P.seen[i].is_pending = look_at_dynamic(info, 0);
+    } else if (P.seen[i].is_pending) {
+        P.seen[i].is_pending = look_at_dynamic(info, 1);
+    }
+    P.any_pending |= P.seen[i].is_pending;
+    return 0;
+}
+
+static int count_adds(struct dl_phdr_info *info, size_t size, void *adds) {
+    (void)size;
+    *(unsigned long long *)adds = info->dlpi_adds;
+    return 1;
+}
+
+unsigned gw_calls_patch(void) {
+    unsigned long long adds = 0;
+    (void)dl_iterate_phdr(count_adds, &adds);
+    if (R_SLOT < 0 || (adds == P.adds && !P.any_pending))
+        return P.launch_entries;
+    P.adds = adds;
+    P.homes[0] = P.homes[1] = 0;
+    (void)dl_iterate_phdr(find_homes, NULL);
+    P.any_pending = 0;
+    (void)dl_iterate_phdr(look_at_object, NULL);
+    return P.launch_entries;
+}
+
+/* --- a look ------------------------------------------------------------------------------------------------------------------- */
+
+static struct {
+    uint64_t ticks0, ns0;      /* where the two clocks were compared first */
+    uint64_t last_ns, last_real;
+    double ns_per_tick;
+    struct gw_call_slot last[SLOTS];
+} L;
+
+static void set_clock(uint64_t now) {
+    uint64_t t = ticks();
+    if (!L.ns0) {
+        L.ticks0 = t;
+        L.ns0 = now;
+    } else if (now - L.ns0 > 50000000u && t > L.ticks0) {
+        L.ns_per_tick = (double)(now - L.ns0) / (double)(t - L.ticks0);
+        atomic_store(&slack_ticks, (uint64_t)(GW_CALLS_SLACK_NS / L.ns_per_tick));
+    }
+}
+
+static uint64_t since_last(const uint64_t *now, uint64_t *last) {
+    uint64_t v = __atomic_load_n(now, __ATOMIC_RELAXED), d = v - *last;
+    *last = v;
+    return d;
+}
+
+static uint64_t to_ns(uint64_t t) { return (uint64_t)((double)t * L.ns_per_tick); }
+
+unsigned gw_calls_look(struct gw_calls_look *look, struct gw_rec_calls *out, unsigned max) {
+    uint64_t now = gw_clock_ns(CLOCK_MONOTONIC), real_now = gw_clock_ns(CLOCK_REALTIME);
+    unsigned slots, n = 0;
+    (void)gw_calls_table(&slots);
+    set_clock(now);
+    *look = (struct gw_calls_look){0};
+    if (L.ns_per_tick > 0 && L.last_ns)
+        look->ns = now - L.last_ns;
+    for (unsigned i = 0; i < slots; i++) {
+        struct gw_rec_calls r = {.start = L.last_real, .end = real_now, .tid = __atomic_load_n(&table[i].tid, __ATOMIC_RELAXED)};
+        uint64_t any_call = 0;
+        for (unsigned k = 0; k < GW_CALL_SLOTS; k++) {
+            uint64_t c = since_last(&table[i].count[k], &L.last[i].count[k]);
+            r.count[k] = (uint32_t)c;
+            r.ns[k] = to_ns(since_last(&table[i].ticks[k], &L.last[i].ticks[k]));
+            any_call += c;
+        }
+        r.slack_ns = to_ns(since_last(&table[i].slack_ticks, &L.last[i].slack_ticks));
+        uint64_t launches = (uint64_t)r.count[GW_CALL_LAUNCH] + r.count[GW_CALL_GRAPH];
+        if (launches > look->launches) {
+            look->launches = launches;
+            look->slack_ns = r.slack_ns;
+        }
+        if (any_call && look->ns && n < max && r.tid)
+            out[n++] = r;
+    }
+    L.last_ns = now;
+    L.last_real = real_now;
+    return n;
+}

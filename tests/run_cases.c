@@ -406,7 +406,6 @@ static const struct {
     const char *id;
     int answer;
 } never[] = {
-    {"memory-bandwidth-bound", SILENT}, /* names of kernels can suggest it; only counters can deny it */
     {"too-little-data", MISSING},       /* is itself the answer to missing data */
 };
 

@@ -3,6 +3,8 @@
 #include <ctype.h>
 #include <string.h>
 
+#include "model/kernel_metrics.h"
+
 /* How a row matches: IN anywhere, AT at the start, ALL the whole name. */
 enum { IN, AT, ALL };
 
@@ -333,6 +335,8 @@ struct gw_name_info *gw_names_classify(const struct gw_trace *t, struct gw_arena
     for (size_t i = 0; i < t->events.len; i++)
         if (ev[i].name <= n && ev[i].kind < 16)
             kinds[ev[i].name] |= (uint16_t)(1u << ev[i].kind);
+    for (size_t i = 0; i < gw_kernel_metrics_count(t); i++) /* counters may come without a timeline */
+        kinds[gw_kernel_metrics_at(t, i)->name] |= 1u << GW_KIND_KERNEL;
     const unsigned host = 1u << GW_KIND_OP | 1u << GW_KIND_ANNOT | 1u << GW_KIND_PYFUNC | 1u << GW_KIND_OSRT;
     for (uint32_t i = 1; i <= n; i++) {
         const char *s = gw_trace_text(t, i);

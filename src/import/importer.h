@@ -20,6 +20,7 @@ struct gw_import_options {
      * none. */
     int (*progress)(void *user, int64_t done, int64_t total);
     void *user;
+    int64_t window_at; /* records of gpuwhy run: read the window at this time (CLOCK_REALTIME, ns); 0 = the importer's choice */
     int threads; /* 0 = as many as the machine allows (at most 4), 1 = all on the calling thread */
 };
 

@@ -125,6 +125,31 @@ static int read_folder(struct gw_record_import *im, struct gw_error *err)
     return rc;
 }
 
+size_t gw_record_windows(const char *path, struct gw_record_window *out, size_t cap)
+{
+    struct gw_record_import im = {.folder = path};
+    struct gw_record_window *one = calloc(cap, sizeof *one);
+    char **names = calloc(GW_RECORD_MAX_FILES, sizeof *names);
+    size_t found = 0;
+    uint64_t most = 0;
+    im.t = gw_trace_create(0); /* names are learnt into it */
+    size_t n = names && one && im.t && gw_record_is_folder(path) ? list(path, names, &im.bytes_total) : 0;
+    for (size_t i = 0; i < n; i++) {
+        uint64_t work = 0;
+        size_t k = gw_record_cuda_windows(&im, names[i], one, cap, &work);
+        if (k && work > most) {
+            memcpy(out, one, k * sizeof *out);
+            found = k;
+            most = work;
+        }
+        free(names[i]);
+    }
+    gw_trace_destroy(im.t);
+    free(names);
+    free(one);
+    return found;
+}
+
 static int read_record(struct gw_trace *t, const char *path, const struct gw_import_options *o, struct gw_error *err)
 {
     struct gw_record_import im;

@@ -114,6 +114,50 @@ static void kernels(struct gw_json *j, const char *key, const char *name, const 
     gw_json_end(j);
 }
 
+/* Ids of metrics with "_" as in all keys. */
+static void metrics(struct gw_json *j, const double value[GW_KM_COUNT])
+{
+    for (unsigned k = 0; k < GW_KM_COUNT; k++) {
+        char key[32];
+        snprintf(key, sizeof key, "%s", gw_km_id(k));
+        for (char *c = strchr(key, '-'); c; c = strchr(c, '-'))
+            *c = '_';
+        gw_json_double(j, key, value[k]);
+    }
+}
+
+static void counters(struct gw_json *j, const struct gw_report_counters *c)
+{
+    if (!c) {
+        gw_json_null(j, "kernel_counters");
+        return;
+    }
+    gw_json_object(j, "kernel_counters");
+    gw_json_string(j, "weights", c->alone ? "profiler" : "timeline");
+    gw_json_int(j, "names", c->names);
+    gw_json_int(j, "launches", c->launches);
+    gw_json_double(j, "covered", c->covered);
+    gw_json_object(j, "mean");
+    gw_json_inline(j);
+    metrics(j, c->mean);
+    gw_json_end(j);
+    gw_json_array(j, "kernels");
+    for (size_t i = 0; i < c->count; i++) {
+        const struct gw_report_counter *k = &c->rows[i];
+        gw_json_object(j, NULL);
+        gw_json_inline(j);
+        gw_json_string(j, "name", or_empty(k->name));
+        gw_json_string(j, "class", or_empty(k->kclass));
+        gw_json_string(j, "match", or_empty(k->match));
+        gw_json_string(j, "limit", or_empty(k->limit));
+        gw_json_double(j, "share", k->share);
+        metrics(j, k->value);
+        gw_json_end(j);
+    }
+    gw_json_end(j);
+    gw_json_end(j);
+}
+
 static void ranks(struct gw_json *j, const struct gw_report *r)
 {
     gw_json_array(j, "per_rank");
@@ -199,25 +243,6 @@ static void fixes(struct gw_json *j, const struct gw_finding *f)
     gw_json_end(j);
 }
 
-static void findings(struct gw_json *j, const struct gw_report *r)
-{
-    gw_json_array(j, "findings");
-    for (size_t i = 0; i < r->finding_count; i++)
-        gw_json_finding(j, &r->findings[i]);
-    gw_json_end(j);
-}
-
-void gw_json_not_evaluated(struct gw_json *j, const struct gw_not_evaluated *list, size_t n)
-{
-    gw_json_array(j, "not_evaluated");
-    for (size_t i = 0; i < n; i++) {
-        gw_json_object(j, NULL);
-        gw_json_string(j, "id", list[i].id);
-        gw_json_string(j, "needs", or_empty(list[i].needs));
-        gw_json_end(j);
-    }
-    gw_json_end(j);
-}
 void gw_json_finding(struct gw_json *j, const struct gw_finding *f)
 {
     gw_json_object(j, NULL);
@@ -246,6 +271,25 @@ void gw_json_finding(struct gw_json *j, const struct gw_finding *f)
     gw_json_end(j);
 }
 
+static void findings(struct gw_json *j, const struct gw_report *r)
+{
+    gw_json_array(j, "findings");
+    for (size_t i = 0; i < r->finding_count; i++)
+        gw_json_finding(j, &r->findings[i]);
+    gw_json_end(j);
+}
+
+void gw_json_not_evaluated(struct gw_json *j, const struct gw_not_evaluated *list, size_t n)
+{
+    gw_json_array(j, "not_evaluated");
+    for (size_t i = 0; i < n; i++) {
+        gw_json_object(j, NULL);
+        gw_json_string(j, "id", list[i].id);
+        gw_json_string(j, "needs", or_empty(list[i].needs));
+        gw_json_end(j);
+    }
+    gw_json_end(j);
+}
 
 static void trust(struct gw_json *j, const struct gw_report *r)
 {
@@ -290,6 +334,7 @@ int gw_render_json(const struct gw_report *rep, FILE *out)
     gw_json_not_evaluated(&j, rep->not_evaluated, rep->not_evaluated_count);
     kernels(&j, "kernels", "name", rep->kernels, rep->kernel_count);
     kernels(&j, "kernel_classes", "class", rep->kernel_classes, rep->kernel_class_count);
+    counters(&j, rep->counters);
     ranks(&j, rep);
     trust(&j, rep);
     gw_json_end(&j);

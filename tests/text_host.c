@@ -1,6 +1,8 @@
 /* text_host.c - see text_host.h */
 #include "text_host.h"
 
+#include "record/record.h"
+
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -199,6 +201,13 @@ static uint32_t stack(struct gw_trace *t, const char *s)
     return gw_trace_name(t, text, n);
 }
 
+static const char *const calls[] = {
+    "none",
+#define GW_CALL(sym, id) id,
+#include "record/calls.def"
+#undef GW_CALL
+};
+
 static int sample(struct gw_trace *t, struct text_host *h, int64_t base, const char *p)
 {
     int64_t pid, tid, start, length, cpu = 0, wait = 0;
@@ -231,6 +240,13 @@ static int sample(struct gw_trace *t, struct text_host *h, int64_t base, const c
         } else if (pair(&p, "wait", v, sizeof v)) {
             if (time_of(v, 0, &wait) < 0)
                 return -1;
+        } else if (pair(&p, "call", v, sizeof v)) {
+            unsigned call = 1;
+            while (call < GW_CALL_COUNT && strcmp(calls[call], v) != 0)
+                call++;
+            if (call == GW_CALL_COUNT)
+                return -1;
+            e.arg0 |= gw_sample_pack_call(call);
         } else if (strncmp(p, "stack=", 6) == 0) {
             e.arg1 = stack(t, p + 6);
             e.flags |= GW_EV_HAS_ARG1;
@@ -318,6 +334,7 @@ int text_host_line(struct gw_trace *t, struct text_host **hp, int64_t base, cons
                                       .recorded_ns = -1,
                                       .recorder_cpu_s = NAN,
                                       .inject_cpu_s = NAN,
+                                      .sampler_cpu_s = NAN,
                                       .cpus_online = -1,
                                       .cpu_limit = NAN,
                                       .memory_bytes = NAN,

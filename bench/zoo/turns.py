@@ -31,6 +31,7 @@ MODES = {
     "loaded": ["--windows", "1h,1s,1s,1h"],                                         # library inside, CUPTI never loaded
     "attached": ["--windows", "0s,50ms,50ms,1h"],                                   # CUPTI used once, then off
     "windows": [],                                                                  # the default
+    "always": ["--gpu-records=always"],                                             # windows, whatever they cost
     "full": ["--full"],                                                             # all GPU work
     "full,kernels": ["--full", "--kinds", "kernels"],
     "full,no-driver": ["--full", "--kinds", "kernels,copies,runtime,sync,overhead"],

@@ -130,18 +130,19 @@ size_t gw_live_where_in_call(struct gw_diag *d, struct gw_draft *f, unsigned cal
 static const struct {
     enum gw_finding_id id;
     uint32_t labels;
+    unsigned call; /* enum gw_call that the finding is about, 0 none */
 } rows[] = {
-    {GW_F_HOST_SYNC, 1u << GW_CAUSE_HOST_SYNC},
-    {GW_F_BLOCKING_COPY, 1u << GW_CAUSE_BLOCKING_COPY},
-    {GW_F_PAGEABLE_COPY, 1u << GW_CAUSE_BLOCKING_COPY},
-    {GW_F_ALLOCATOR, 1u << GW_CAUSE_ALLOCATOR},
-    {GW_F_HOST_ALLOCATION, 1u << GW_CAUSE_HOST_ALLOC},
-    {GW_F_RECOMPILE, 1u << GW_CAUSE_COMPILE | 1u << GW_CAUSE_MODULE_LOAD},
-    {GW_F_LAUNCH_BOUND, 1u << GW_CAUSE_LAUNCH},
-    {GW_F_CHECKPOINT, 1u << GW_CAUSE_CHECKPOINT},
-    {GW_F_EVALUATION, 1u << GW_CAUSE_EVALUATION},
-    {GW_F_SIMULATOR, 1u << GW_CAUSE_SIMULATOR | 1u << GW_CAUSE_USER_CODE},
-    {GW_F_MAIN_PREPROCESS, 1u << GW_CAUSE_USER_CODE},
+    {GW_F_HOST_SYNC, 1u << GW_CAUSE_HOST_SYNC, GW_CALL_WAIT},
+    {GW_F_BLOCKING_COPY, 1u << GW_CAUSE_BLOCKING_COPY, GW_CALL_COPY},
+    {GW_F_PAGEABLE_COPY, 1u << GW_CAUSE_BLOCKING_COPY, GW_CALL_COPY},
+    {GW_F_ALLOCATOR, 1u << GW_CAUSE_ALLOCATOR, GW_CALL_ALLOC},
+    {GW_F_HOST_ALLOCATION, 1u << GW_CAUSE_HOST_ALLOC, GW_CALL_ALLOC},
+    {GW_F_RECOMPILE, 1u << GW_CAUSE_COMPILE | 1u << GW_CAUSE_MODULE_LOAD, 0},
+    {GW_F_LAUNCH_BOUND, 1u << GW_CAUSE_LAUNCH, 0},
+    {GW_F_CHECKPOINT, 1u << GW_CAUSE_CHECKPOINT, 0},
+    {GW_F_EVALUATION, 1u << GW_CAUSE_EVALUATION, 0},
+    {GW_F_SIMULATOR, 1u << GW_CAUSE_SIMULATOR | 1u << GW_CAUSE_USER_CODE, 0},
+    {GW_F_MAIN_PREPROCESS, 1u << GW_CAUSE_USER_CODE, 0},
 };
 
 struct in_run {
@@ -164,6 +165,28 @@ static int has_file(const struct gw_draft *f)
     return 0;
 }
 
+/* Puts what `write` adds before the calls that are there already. */
+static void lines_first(struct gw_draft *f, struct gw_array *calls)
+{
+    for (size_t i = 0; i < calls->len; i++) {
+        struct gw_where *w = gw_array_push(&f->where);
+        if (w)
+            *w = ((struct gw_where *)calls->data)[i];
+    }
+    gw_array_free(calls);
+}
+
+/* Where the library inside the job said that a thread was in a call of CUDA, the stack of that moment names the line exactly. */
+static int name_lines_in_call(struct gw_diag *d, struct gw_draft *f, unsigned call)
+{
+    struct gw_array calls = f->where;
+    gw_array_init(&f->where, sizeof(struct gw_where), 64);
+    (void)gw_live_where_in_call(d, f, call, 3);
+    int found = f->where.len > 0;
+    lines_first(f, &calls);
+    return found;
+}
+
 static void name_lines(struct gw_diag *d, struct gw_draft *f, uint32_t labels, const struct gw_live *l)
 {
     struct tally *t = gw_arena_alloc(d->arena, sizeof *t);
@@ -182,12 +205,7 @@ static void name_lines(struct gw_diag *d, struct gw_draft *f, uint32_t labels, c
     struct gw_array calls = f->where; /* lines first, then the calls that are there already */
     gw_array_init(&f->where, sizeof(struct gw_where), 64);
     write_lines(t, f, 3);
-    for (size_t i = 0; i < calls.len; i++) {
-        struct gw_where *w = gw_array_push(&f->where);
-        if (w)
-            *w = ((struct gw_where *)calls.data)[i];
-    }
-    gw_array_free(&calls);
+    lines_first(f, &calls);
 }
 
 void gw_live_places(struct gw_diag *d)
@@ -197,6 +215,7 @@ void gw_live_places(struct gw_diag *d)
         return;
     for (size_t i = 0; i < d->drafts; i++)
         for (size_t k = 0; k < sizeof rows / sizeof *rows; k++)
-            if (d->draft[i]->id == rows[k].id && !has_file(d->draft[i]))
+            if (d->draft[i]->id == rows[k].id && !has_file(d->draft[i]) &&
+                !(rows[k].call && name_lines_in_call(d, d->draft[i], rows[k].call)))
                 name_lines(d, d->draft[i], rows[k].labels, l);
 }

@@ -170,7 +170,7 @@ struct gw_rec_device {
 /* Groups of calls that the library in the job counts (inject/calls.h). 0 = in none of them. */
 enum gw_call {
     GW_CALL_NONE = 0,
-#define GW_CALL(sym, id, text) GW_CALL_##sym,
+#define GW_CALL(sym, id) GW_CALL_##sym,
 #include "record/calls.def"
 #undef GW_CALL
     GW_CALL_COUNT

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "collect/sawtooth.h"
+#include "model/sawtooth.h"
 
 enum { MAX = 400000 };
 static int64_t t[MAX];

@@ -119,6 +119,9 @@ static int read_folder(struct gw_record_import *im, struct gw_error *err)
     snprintf(path, sizeof path, "%s/" GW_REC_META, im->folder);
     if (rc == 0)
         rc = gw_record_read_host(im, path, err);
+    snprintf(path, sizeof path, "%s/" GW_REC_PM, im->folder);
+    if (rc == 0 && !im->stopped)
+        gw_record_read_pm(im, path);
     for (size_t i = 0; i < n; i++)
         free(names[i]);
     free(names);

@@ -16,6 +16,7 @@ int gw_record_facts_begin(struct gw_record_import *im)
     *h = (struct gw_host_facts){.recorded_ns = -1,
                                 .recorder_cpu_s = NAN,
                                 .inject_cpu_s = NAN,
+                                .sampler_cpu_s = NAN,
                                 .cpus_online = -1,
                                 .cpu_limit = NAN,
                                 .memory_bytes = NAN,
@@ -147,7 +148,8 @@ void gw_record_facts_line(struct gw_record_import *im, const char *line)
     } numbers[] = {{"cgroup.cpu_limit", &h->cpu_limit},
                    {"cgroup.memory_limit_bytes", &h->memory_limit_bytes},
                    {"host.memory_bytes", &h->memory_bytes},
-                   {"recorder.cpu_s", &h->recorder_cpu_s}};
+                   {"recorder.cpu_s", &h->recorder_cpu_s},
+                   {"pm.cpu_s", &h->sampler_cpu_s}};
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         if (strcmp(numbers[i].key, key) == 0)
             *numbers[i].to = atof(v);
@@ -177,6 +179,8 @@ void gw_record_facts_line(struct gw_record_import *im, const char *line)
         h->omp_threads = atoi(v);
     else if (strncmp(key, "env.", 4) == 0 && strstr(key, ".WORLD_SIZE") && atoi(v) > 0)
         f->world_size = f->world_size > 0 ? f->world_size : atoi(v);
+    else if (strcmp(key, "pm.state") == 0)
+        gw_record_pm_fact(im, v);
     else if (strcmp(key, "injection.ignored") == 0)
         h->gpu_records = gw_arena_printf(im->t->arena, "the CUDA driver did not load our library: %s", v);
     else if (strcmp(key, "injection.refused") == 0)

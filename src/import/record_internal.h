@@ -68,6 +68,12 @@ void gw_record_facts_free(struct gw_record_import *im);
 /* After the CUDA files: keeps events of the time around them. Completes im->host and gives it to the trace. */
 int gw_record_read_host(struct gw_record_import *im, const char *path, struct gw_error *err);
 
+/* --- record_pm.c: the GPUs' activity over the whole run ---------------------------------------------------------------------- */
+/* After the recorder's own file. A file that is not there, or damaged, costs what it would have told and no more. */
+void gw_record_read_pm(struct gw_record_import *im, const char *path);
+/* The recorder's last word on it: a gw_pm_state_id(). */
+void gw_record_pm_fact(struct gw_record_import *im, const char *id);
+
 /* --- record_state.c ------------------------------------------------------------------------------------------------------- */
 /* What a thread was doing, from what /proc said. `arm`: system call numbers of arm64, else of x86-64. */
 unsigned gw_record_state(const struct gw_rec_thread *t, int arm, const char *wchan);

@@ -22,6 +22,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "model/activity.h"
 #include "model/trace.h"
 
 enum gw_thread_state {
@@ -103,6 +104,11 @@ struct gw_host_facts {
     size_t mount_count;
     const struct gw_host_loader *loader;
     size_t loader_count;
+
+    const struct gw_activity *activity; /* of each GPU, over the whole run */
+    size_t activity_count;
+    const char *activity_missing;       /* untranslated: why no GPU has one; NULL = they have, or nobody asked */
+    double sampler_cpu_s;               /* CPU time of the process that sampled it; NAN unknown */
 
     /* Settings that the hook read in the training process. -1 / NULL unknown. */
     int hook; /* 1 = the hook reported something */

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "collect/checks/check_run.h"
-#include "collect/sawtooth.h"
+#include "model/sawtooth.h"
 
 #define CAP_TOLERANCE 0.98  /* a power limit within 2 % of the default is the default, rounded */
 #define CLOCK_LOW_SHARE 0.9 /* of the highest SM clock: below that under load something holds it back */

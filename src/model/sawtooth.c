@@ -1,4 +1,4 @@
-#include "collect/sawtooth.h"
+#include "model/sawtooth.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -21,3 +21,8 @@ foreach(format ${formats})
   add_test(NAME fuzz.${format} COMMAND replay_${format} ${CMAKE_CURRENT_LIST_DIR}/../fuzz/corpus/${format})
   set_tests_properties(fuzz.${format} PROPERTIES TIMEOUT 300)
 endforeach()
+
+# Counters of Nsight Compute beside recordings.
+if(TARGET gpuwhy)
+  gw_python_test(ncu_joined ncu_test.py $<TARGET_FILE:gpuwhy> ${CMAKE_CURRENT_SOURCE_DIR}/traces ${GW_TRACES_DIR}/kineto/dlrm8)
+endif()

@@ -405,6 +405,10 @@ static void instance_names(void **state)
         {"k<true, -2>(float)", "k<1,-2>"},
         {"void k<is_true, x2u>(float)", "k<is_true,x2u>"}, /* no number, no truth */
         {"n::(anonymous namespace)::k<false>()", "n::k<0>"},
+        {"void k<n::f(at::T &)::[lambda() (instance 3)]::operator ()() const::[lambda(float) (instance 1)], (int)2>(T1)",
+         "k<n::f(at::T&)::[lambda()3]::operator()()const::[lambda(float)1],2>"},
+        {"void k<n::f(at::T&)::{lambda()#3}::operator()() const::{lambda(float)#1}, 2>(int)",
+         "k<n::f(at::T&)::[lambda()3]::operator()()const::[lambda(float)1],2>"},
         {"ampere_sgemm_128x64_tn", "ampere_sgemm_128x64_tn"},
     };
     char buf[128];

@@ -73,10 +73,11 @@ const struct argp gw_argp_read = {
     N_("Reads recordings of a job and says what its GPU was waiting for, what is to blame, what the fix is worth and "
        "how to check it. Files may be compressed; '-' is standard input. Recordings of the ranks of one job, in a "
        "folder or as several files, are compared and give one report; files that do not belong together are diagnosed "
-       "one after the other.\v"
+       "one after the other. Output of Nsight Compute (ncu) beside a recording joins it: hardware counters of its kernels.\v"
        "Examples:\n"
        "  gpuwhy read trace.json.gz\n"
        "  gpuwhy read traces/              all ranks of a job\n"
+       "  gpuwhy read trace.json.gz ncu.csv    with counters of the same job's kernels\n"
        "  gpuwhy read --json report.json trace.json.gz\n"
        "  gpuwhy read --machine node7.gz trace.json.gz     with what check --collect says about node7\n"
        "  gpuwhy read --json - --quiet trace.json.gz | jq .verdict"),

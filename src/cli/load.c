@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "cli/load_counters.h"
 #include "engine/analysis.h"
 #include "engine/report_copy.h"
 #include "layers/rank_report.h"
@@ -22,6 +23,8 @@ struct load { /* loading at work */
     struct gw_array summaries; /* const struct gw_rank_summary *: one for each report that has one, else NULL */
     struct gw_array reports;   /* struct gw_report * */
     struct gw_array paths;     /* const char * */
+    struct gw_trace *counters; /* of Nsight Compute, given beside the recordings; NULL = none */
+    int named;                 /* 1 = some report names their files */
     int saved;                 /* JSON reports among them */
     int status;
 };
@@ -64,7 +67,7 @@ static int looks_like_recording(const struct dirent *d)
 {
     return d->d_name[0] != '.' &&
            (strstr(d->d_name, ".json") || ends_in(d->d_name, ".sqlite") || ends_in(d->d_name, ".gz") ||
-            ends_in(d->d_name, ".zst") || d->d_type == DT_DIR || d->d_type == DT_UNKNOWN);
+            ends_in(d->d_name, ".zst") || ends_in(d->d_name, ".csv") || d->d_type == DT_DIR || d->d_type == DT_UNKNOWN);
 }
 
 static int list_folder(struct load *w, const char *folder)
@@ -80,13 +83,14 @@ static int list_folder(struct load *w, const char *folder)
     for (int i = 0; i < n; i++) {
         const char *path =
             gw_arena_printf(w->l->arena, "%s%s%s", folder, ends_in(folder, "/") ? "" : "/", names[i]->d_name);
-        if (rc == GW_OK && *path && w->files.len < FILES_MAX && (!is_folder(path) || is_record(path)))
+        int other = is_folder(path) ? !is_record(path) : ends_in(path, ".csv") && !gw_load_is_counters(path);
+        if (rc == GW_OK && *path && w->files.len < FILES_MAX && !other)
             rc = push(&w->files, path);
         free(names[i]);
     }
     free(names);
     if (w->files.len == before && rc == GW_OK) {
-        gw_cli_error(_("%s: no recordings in this folder (*.json, *.json.gz, *.sqlite, records of gpuwhy run)"),
+        gw_cli_error(_("%s: no recordings in this folder (*.json, *.json.gz, *.sqlite, Nsight Compute's *.csv, records of gpuwhy run)"),
                      folder);
         worse(w, GW_EXIT_INPUT);
     }
@@ -104,6 +108,10 @@ static int load_saved(struct load *w, const char *path)
     if (!r)
         return is;
     w->saved++;
+    if (w->counters) {
+        gw_cli_error(_("%s: counters of Nsight Compute go with a recording and not with a report: give the recording that it was made from"), path);
+        worse(w, GW_EXIT_USAGE);
+    }
     if (push(&w->reports, r) < 0 || push(&w->summaries, NULL) < 0 || push(&w->paths, path) < 0)
         worse(w, gw_cli_no_memory(path));
     return is;
@@ -136,6 +144,10 @@ static void load_one(struct load *w, const char *path)
         return;
     }
     int status = gw_cli_import(t, from, w->o, &w->l->interrupted);
+    if (status == GW_EXIT_OK && w->counters) {
+        status = gw_load_join_counters(t, w->counters, !w->named) < 0 ? gw_cli_no_memory(path) : GW_EXIT_OK;
+        w->named = 1;
+    }
     if (status == GW_EXIT_OK) {
         const struct gw_analysis *an = gw_analyse(t, t->arena);
         if (!an || keep(w, an, path) < 0)
@@ -143,6 +155,40 @@ static void load_one(struct load *w, const char *path)
     }
     worse(w, status);
     gw_trace_destroy(t);
+}
+
+/* ---- counters of Nsight Compute ---- */
+
+/* Takes their files off the list and reads them; alone they are a recording of their own sort. */
+static void take_counters(struct load *w)
+{
+    const char **files = w->files.data, *first = NULL;
+    size_t kept = 0;
+    for (size_t i = 0; w->files.len > 1 && i < w->files.len && !w->l->interrupted; i++) {
+        if (!gw_load_is_counters(files[i])) {
+            files[kept++] = files[i];
+            continue;
+        }
+        worse(w, gw_load_counters(&w->counters, files[i], w->o, &w->l->interrupted));
+        first = first ? first : files[i];
+    }
+    if (w->files.len < 2)
+        return;
+    w->files.len = kept;
+    if (kept || !w->counters)
+        return;
+    const struct gw_analysis *an = gw_analyse(w->counters, w->counters->arena);
+    if (!an || keep(w, an, first) < 0)
+        worse(w, gw_cli_no_memory(first));
+}
+
+static void unused_counters(struct load *w)
+{
+    const struct gw_source *s = w->counters ? w->counters->sources.data : NULL;
+    if (!s || gw_load_counters_used(w->reports.data, w->reports.len))
+        return;
+    gw_cli_error(_("%s: none of its kernels runs in the recording: profile the same job with ncu, without --kernel-name-base mangled; the report goes without these counters"), s->path);
+    worse(w, GW_EXIT_INPUT);
 }
 
 /* ---- together ---- */
@@ -191,9 +237,12 @@ int gw_load(struct gw_loaded *l, char *const *paths, size_t n, const struct gw_c
     int rc = GW_OK;
     for (size_t i = 0; i < n && rc == GW_OK; i++)
         rc = gw_load_is_folder(paths[i]) ? list_folder(&w, paths[i]) : push(&w.files, paths[i]);
+    if (rc == GW_OK)
+        take_counters(&w);
     const char *const *files = w.files.data;
     for (size_t i = 0; i < w.files.len && rc == GW_OK && !l->interrupted; i++)
         load_one(&w, files[i]);
+    unused_counters(&w);
     l->count = w.reports.len;
     l->each = gw_arena_calloc(l->arena, l->count, sizeof *l->each);
     l->paths = gw_arena_calloc(l->arena, l->count, sizeof *l->paths);
@@ -213,6 +262,7 @@ int gw_load(struct gw_loaded *l, char *const *paths, size_t n, const struct gw_c
     gw_array_free(&w.summaries);
     gw_array_free(&w.reports);
     gw_array_free(&w.paths);
+    gw_trace_destroy(w.counters);
     return w.status;
 }
 

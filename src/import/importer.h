@@ -36,9 +36,13 @@ struct gw_importer {
     int (*read)(struct gw_trace *t, const char *path, const struct gw_import_options *o, struct gw_error *err);
     int (*read_stream)(struct gw_trace *t, struct gw_stream *s, const char *path, const struct gw_import_options *o,
                        struct gw_error *err);
+    int timeless; /* 1 = counters by kernel (gw_trace.kernel_metrics) and no events: they join a recording of the job */
 };
 
 extern const struct gw_importer *const gw_importers[]; /* NULL-terminated, in order of preference */
+
+/* The importer that would read the file; NULL when none would, or it cannot be opened. Not for pipes: it reads the head. */
+const struct gw_importer *gw_import_sniff(const char *path);
 
 /* Opens, sniffs, reads with the best importer and finishes the trace. 0 or a negative code with `err` filled:
  * GW_EIO (cannot open), GW_EFORMAT (no importer knows it), GW_ENODATA, GW_ENOMEM, GW_ENOTSUP (library not built in). */

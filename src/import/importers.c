@@ -42,6 +42,20 @@ static const struct gw_importer *pick(const char *path, const unsigned char *hea
     return best;
 }
 
+const struct gw_importer *gw_import_sniff(const char *path)
+{
+    struct gw_stream_options so = {0};
+    struct gw_error err = {0};
+    const unsigned char *head;
+    struct gw_stream *s = gw_stream_open(path, &so, &err);
+    if (!s)
+        return NULL;
+    size_t len = gw_stream_peek(s, &head);
+    const struct gw_importer *im = pick(path, head, len);
+    gw_stream_close(s);
+    return im;
+}
+
 static int no_format(struct gw_stream *s, const char *path, const unsigned char *head, size_t len, struct gw_error *err)
 {
     const struct gw_stream_status *st = gw_stream_status(s);

@@ -336,4 +336,4 @@ static int ncu_sniff(const char *path, const unsigned char *head, size_t len)
 }
 
 const struct gw_importer gw_importer_ncu = {
-    .name = "ncu", .title = N_("Nsight Compute: ncu --csv, or its text"), .sniff = ncu_sniff, .read_stream = ncu_read};
+    .name = "ncu", .title = N_("Nsight Compute: ncu --csv, or its text"), .sniff = ncu_sniff, .read_stream = ncu_read, .timeless = 1};

@@ -27,7 +27,8 @@ static double memory_of(const struct gw_kernel_metrics *m)
     return fmax(gw_counter_share(m, GW_KM_DRAM), gw_counter_share(m, GW_KM_MEMORY));
 }
 
-/* Waves of blocks a launch; from the grid where Nsight Compute did not say, as an upper bound of one block on each SM. */
+/* Waves of blocks a launch; from the grid where Nsight Compute did not say, as an upper bound of one block on each SM.
+ */
 static double waves_of(const struct gw_kernel_metrics *m, const struct gw_device *dev)
 {
     double waves = gw_counter_share(m, GW_KM_WAVES), blocks = gw_counter_share(m, GW_KM_BLOCKS);
@@ -58,8 +59,8 @@ static const char *limit_id(enum gw_counter_limit l)
     return ids[l];
 }
 
-/* Matrix work that the tensor pipe has no part in. Where the fp32 pipe was not measured, the name has to say fp32: a double
- * precision product leaves both idle. */
+/* Matrix work that the tensor pipe has no part in. Where the fp32 pipe was not measured, the name has to say fp32: a
+ * double precision product leaves both idle. */
 static int tensor_idle(const struct gw_diag *d, uint32_t name, const struct gw_kernel_metrics *m)
 {
     unsigned k = d->an->names[name].kclass;
@@ -82,7 +83,8 @@ double gw_counter_filled(const struct gw_counter_row *row, int step)
     double used = fmax(compute_of(&row->m), memory_of(&row->m)), waves = gw_counter_share(&row->m, GW_KM_WAVES);
     /* a launch that fills the GPU w of one time can do 1/w times the work in the time, and no more */
     double least = waves < 1 ? waves : 0;
-    double low = fmin(fmax(used / GW_LIM_COUNTER_LOW, least), 1), well = fmin(fmax(used / GW_LIM_COUNTER_WELL, least), 1);
+    double low = fmin(fmax(used / GW_LIM_COUNTER_LOW, least), 1),
+           well = fmin(fmax(used / GW_LIM_COUNTER_WELL, least), 1);
     return fmax(step == 0 ? 1 : step == 1 ? (1 + low) / 2 : well, 0.02);
 }
 
@@ -112,8 +114,10 @@ static size_t collect(const struct gw_diag *d, struct gw_counter_row *row, uint3
             timed |= gw_kernel_metrics_at(d->an->t, i)->duration_ns > 0;
         for (size_t i = 0; i < gw_kernel_metrics_count(d->an->t); i++) {
             const struct gw_kernel_metrics *m = gw_kernel_metrics_at(d->an->t, i);
-            int64_t ns = timed ? (m->duration_ns > 0 ? m->duration_ns : 0) : (int64_t)(m->launches < 1u << 30 ? m->launches : 1u << 30);
-            row[n++] = (struct gw_counter_row){.name = m->name, .how = GW_KM_EXACT, .ns = ns, .count = m->launches, .m = *m};
+            int64_t ns = timed ? (m->duration_ns > 0 ? m->duration_ns : 0)
+                               : (int64_t)(m->launches < 1u << 30 ? m->launches : 1u << 30);
+            row[n++] =
+                (struct gw_counter_row){.name = m->name, .how = GW_KM_EXACT, .ns = ns, .count = m->launches, .m = *m};
         }
         return n;
     }
@@ -247,15 +251,19 @@ void gw_counter_basis(struct gw_diag *d, struct gw_draft *f)
 {
     double covered = gw_counter_coverage(d);
     if (d->counters->alone) {
-        gw_diag_against(d, f, NAN, "1", "Nsight Compute", _("weighted with durations under the profiler, which says nothing about the time between kernels: give a trace of the same job too"));
+        gw_diag_against(d, f, NAN, "1", "Nsight Compute",
+                        _("weighted with durations under the profiler, which says nothing about the time between "
+                          "kernels: give a trace of the same job too"));
         return;
     }
     if (covered < 0.95)
-        gw_diag_against(d, f, covered, "share", "Nsight Compute", _("counters are there for %.0f %% of the kernel time"), 100 * covered);
+        gw_diag_against(d, f, covered, "share", "Nsight Compute",
+                        _("counters are there for %.0f %% of the kernel time"), 100 * covered);
     if (d->counters->ns > 0 && (double)d->counters->loose_ns > 0.3 * (double)d->counters->ns)
-        gw_diag_against(d, f, (double)d->counters->loose_ns / (double)d->counters->ns, "share", "Nsight Compute",
-                        _("for %.0f %% of that time kernels could be matched by name only without their template arguments"),
-                        100 * (double)d->counters->loose_ns / (double)d->counters->ns);
+        gw_diag_against(
+            d, f, (double)d->counters->loose_ns / (double)d->counters->ns, "share", "Nsight Compute",
+            _("for %.0f %% of that time kernels could be matched by name only without their template arguments"),
+            100 * (double)d->counters->loose_ns / (double)d->counters->ns);
 }
 
 /* ---- in the report ---- */
@@ -287,12 +295,11 @@ void gw_counters_report(struct gw_diag *d, struct gw_report *r)
         out->mean[k] = gw_counter_mean(d, (enum gw_km)k, NULL);
     for (size_t i = 0; i < n; i++) {
         const struct gw_counter_row *w = c->row + i;
-        rows[i] = (struct gw_report_counter){
-            .name = gw_names_short_kernel(gw_trace_text(d->an->t, w->name), d->arena),
-            .kclass = gw_kclass_name(d->an->names[w->name].kclass),
-            .limit = limit_id(w->limit),
-            .match = match_id(w->how),
-            .share = c->ns > 0 ? (double)w->ns / (double)c->ns : NAN};
+        rows[i] = (struct gw_report_counter){.name = gw_names_short_kernel(gw_trace_text(d->an->t, w->name), d->arena),
+                                             .kclass = gw_kclass_name(d->an->names[w->name].kclass),
+                                             .limit = limit_id(w->limit),
+                                             .match = match_id(w->how),
+                                             .share = c->ns > 0 ? (double)w->ns / (double)c->ns : NAN};
         for (unsigned k = 0; k < GW_KM_COUNT; k++)
             rows[i].value[k] = gw_counter_share(&w->m, (enum gw_km)k);
     }

@@ -1,10 +1,10 @@
 /*
  * kernel_counters.h - hardware counters by kernel (Nsight Compute) joined with the kernel time of the job.
  *
- * The profiler runs each kernel alone, at fixed clocks and with cold caches: what it measures are properties of a kernel,
- * its durations are not times of the job. So every row is weighted with the kernel's time in the steady window of the
- * main device; without a timeline with the durations under the profiler (`alone`), which say nothing about the time
- * between kernels.
+ * The profiler runs each kernel alone, at fixed clocks and with cold caches: what it measures are properties of a
+ * kernel, its durations are not times of the job. So every row is weighted with the kernel's time in the steady window
+ * of the main device; without a timeline with the durations under the profiler (`alone`), which say nothing about the
+ * time between kernels.
  *
  *     const struct gw_counter_row *row = gw_counter_row(d, event->name);
  *     if (row && row->limit == GW_LIMITED_BANDWIDTH) ...
@@ -27,22 +27,22 @@ enum gw_counter_limit {
 };
 
 struct gw_counter_row {
-    uint32_t name;            /* of the timeline's kernel; alone: as Nsight Compute writes it */
+    uint32_t name; /* of the timeline's kernel; alone: as Nsight Compute writes it */
     enum gw_km_match how;
-    int64_t ns;               /* kernel time */
-    uint64_t count;           /* launches in that time */
+    int64_t ns;     /* kernel time */
+    uint64_t count; /* launches in that time */
     struct gw_kernel_metrics m;
     enum gw_counter_limit limit;
-    int tensor_idle;          /* 1 = matrix work on the fp32 pipe; 0 = not, or not known */
+    int tensor_idle; /* 1 = matrix work on the fp32 pipe; 0 = not, or not known */
 };
 
 struct gw_counters {
     const struct gw_counter_row *row; /* most time first */
     size_t count;
-    const uint32_t *of;     /* by name: 1 + its row, 0 = no counters */
-    int64_t ns;             /* kernel time that has counters */
-    int64_t judged_ns;      /* and whose limit is known */
-    int64_t loose_ns;       /* and was matched without template arguments */
+    const uint32_t *of; /* by name: 1 + its row, 0 = no counters */
+    int64_t ns;         /* kernel time that has counters */
+    int64_t judged_ns;  /* and whose limit is known */
+    int64_t loose_ns;   /* and was matched without template arguments */
     int alone;
 };
 
@@ -56,9 +56,9 @@ double gw_counter_share(const struct gw_kernel_metrics *m, enum gw_km k);
 /* Mean over the rows that `pick` takes (NULL: all), weighted with kernel time; NAN when none has it. */
 double gw_counter_mean(const struct gw_diag *d, enum gw_km k, int (*pick)(const struct gw_counter_row *));
 int64_t gw_counter_time(const struct gw_diag *d, int (*pick)(const struct gw_counter_row *));
-int gw_counter_is_bound(const struct gw_counter_row *row);    /* by bandwidth */
-int gw_counter_is_idle(const struct gw_counter_row *row);     /* its tensor pipe */
-int gw_counter_is_partial(const struct gw_counter_row *row);  /* fills part of the GPU */
+int gw_counter_is_bound(const struct gw_counter_row *row);   /* by bandwidth */
+int gw_counter_is_idle(const struct gw_counter_row *row);    /* its tensor pipe */
+int gw_counter_is_partial(const struct gw_counter_row *row); /* fills part of the GPU */
 /* Share of the kernel time for which the limits are known, 0..1; 0 without counters. */
 double gw_counter_coverage(const struct gw_diag *d);
 /* The largest of the picked kernels with their counters, as places of the finding. */

@@ -5,7 +5,8 @@
 
 static double percent(double share) { return 100 * share; }
 
-/* What-ifs of the replay in which the kernels that fill only part of the GPU take less time; else from kernel time alone. */
+/* What-ifs of the replay in which the kernels that fill only part of the GPU take less time; else from kernel time
+ * alone. */
 static void filled_gain(struct gw_diag *d, struct gw_draft *f)
 {
     if (d->dev && d->dev->replay) {
@@ -37,15 +38,24 @@ static void seen_partial(struct gw_diag *d, struct gw_draft *f, double share)
 {
     double waves = gw_counter_mean(d, GW_KM_WAVES, gw_counter_is_partial),
            warps = gw_counter_mean(d, GW_KM_OCCUPANCY, gw_counter_is_partial);
-    double sm = gw_counter_mean(d, GW_KM_SM, gw_counter_is_partial), dram = gw_counter_mean(d, GW_KM_DRAM, gw_counter_is_partial);
-    gw_diag_seen(d, f, share, "share", "Nsight Compute", _("%.0f %% of the kernel time is in kernels that leave most of the GPU idle: neither multiprocessors nor memory reach %.0f %%"),
+    double sm = gw_counter_mean(d, GW_KM_SM, gw_counter_is_partial),
+           dram = gw_counter_mean(d, GW_KM_DRAM, gw_counter_is_partial);
+    gw_diag_seen(d, f, share, "share", "Nsight Compute",
+                 _("%.0f %% of the kernel time is in kernels that leave most of the GPU idle: neither multiprocessors "
+                   "nor memory reach %.0f %%"),
                  percent(share), percent(GW_LIM_COUNTER_LOW));
     if (!isnan(sm) && !isnan(dram))
-        gw_diag_seen(d, f, sm, "share", "Nsight Compute", _("there the multiprocessors do %.0f %% of what they can and memory %.0f %%"), percent(sm), percent(dram));
+        gw_diag_seen(d, f, sm, "share", "Nsight Compute",
+                     _("there the multiprocessors do %.0f %% of what they can and memory %.0f %%"), percent(sm),
+                     percent(dram));
     if (!isnan(waves))
-        gw_diag_seen(d, f, waves, "1", "Nsight Compute", _("their launches have %.2g waves of blocks on average; below 1 a launch does not fill the GPU once"), waves);
+        gw_diag_seen(
+            d, f, waves, "1", "Nsight Compute",
+            _("their launches have %.2g waves of blocks on average; below 1 a launch does not fill the GPU once"),
+            waves);
     if (!isnan(warps))
-        gw_diag_seen(d, f, warps, "share", "Nsight Compute", _("%.0f %% of the warps that fit are there on average"), percent(warps));
+        gw_diag_seen(d, f, warps, "share", "Nsight Compute", _("%.0f %% of the warps that fit are there on average"),
+                     percent(warps));
 }
 
 static struct gw_draft *draft_of(const struct gw_diag *d, enum gw_finding_id id)
@@ -72,13 +82,20 @@ int gw_find_low_occupancy(struct gw_diag *d)
         return GW_SILENT;
     }
     struct gw_draft *f = gw_diag_add(d, GW_F_LOW_OCCUPANCY, -1);
+    f->f.share_of_wall = NAN; /* work that takes longer than it need, not time that is lost */
     filled_gain(d, f);
     f->f.confidence = covered >= 0.8 && !d->counters->alone ? GW_CONF_MEDIUM : GW_CONF_LOW;
     seen_partial(d, f, share);
-    gw_diag_against(d, f, NAN, "1", "", _("the gain supposes that the same work comes in fewer, larger launches: more samples a second from a larger batch, not a shorter kernel"));
+    gw_diag_against(d, f, NAN, "1", "",
+                    _("the gain supposes that the same work comes in fewer, larger launches: more samples a second "
+                      "from a larger batch, not a shorter kernel"));
     gw_counter_basis(d, f);
     gw_counter_places(d, f, gw_counter_is_partial, 3);
-    gw_diag_fix(f, _("give each launch more work: a larger batch, fused kernels (`torch.compile(model)`), several small tensors in one call (`torch._foreach_*`, batched matmul); in kernels of your own, more blocks or less shared memory and registers for each"),
-                _("waves and occupancy in Nsight Compute, samples per second in gpuwhy diff"), _("a larger batch needs memory and may need another learning rate"));
+    gw_diag_fix(f,
+                _("give each launch more work: a larger batch, fused kernels (`torch.compile(model)`), several small "
+                  "tensors in one call (`torch._foreach_*`, batched matmul); in kernels of your own, more blocks or "
+                  "less shared memory and registers for each"),
+                _("waves and occupancy in Nsight Compute, samples per second in gpuwhy diff"),
+                _("a larger batch needs memory and may need another learning rate"));
     return GW_FIRED;
 }

@@ -226,6 +226,7 @@ static int counted_bandwidth(struct gw_diag *d)
         roof += gw_counter_is_bound(r) ? (double)r->ns * (1 - 1 / gw_counter_roof(r, 1)) : 0;
     }
     struct gw_draft *f = gw_diag_add(d, GW_F_BANDWIDTH, -1);
+    f->f.share_of_wall = NAN;
     double t = (double)d->wall, save = fmin((double)fusable(d), bound), rest = bound > 0 ? roof * (1 - save / bound) : 0;
     /* at best every kernel that remains moves its bytes as fast as copies do */
     gw_diag_gain_set(f, t / (t - save * 0.2), t / (t - save * 0.7), t / fmax(t - save * 0.98 - rest, t * 0.01));

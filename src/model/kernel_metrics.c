@@ -176,7 +176,7 @@ size_t gw_kernel_instance_name(const char *name, char *buf, size_t cap)
         char last = n ? buf[n - 1] : 0, bit;
         int word_before = isalnum((unsigned char)last) || last == '_' || last == ':';
         if (!skip && depth)
-            skip = cast_before_number(p);
+            skip = !strncmp(p, "(instance ", 10) ? 10 : cast_before_number(p); /* "[lambda(int) (instance 1)]" */
         if (skip) {
             p += skip - 1;
             continue;
@@ -189,7 +189,7 @@ size_t gw_kernel_instance_name(const char *name, char *buf, size_t cap)
         }
         depth += *p == '<';
         depth -= *p == '>' && depth > 0;
-        if (*p == ' ' || (number && strchr("uUlL", *p)))
+        if (*p == ' ' || *p == '#' || (number && strchr("uUlL", *p)) || (*p == ')' && number && depth))
             continue;
         if (depth && !word_before && (bit = truth(p, &len)) != 0) {
             if (n + 1 < cap)
@@ -200,7 +200,7 @@ size_t gw_kernel_instance_name(const char *name, char *buf, size_t cap)
         }
         number = isdigit((unsigned char)*p) && (number || !word_before);
         if (n + 1 < cap)
-            buf[n++] = *p;
+            buf[n++] = *p == '{' ? '[' : *p == '}' ? ']' : *p; /* "{lambda(int)#1}" */
     }
     buf[n] = 0;
     return n;

@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 
 #include "cli/load_counters.h"
+#include "cli/progress.h"
 #include "import/importer.h"
 #include "model/kernel_metrics.h"
 
@@ -18,7 +19,16 @@ int gw_load_is_counters(const char *path)
 int gw_load_counters(struct gw_trace **t, const char *path, const struct gw_cli_options *o, int *interrupted)
 {
     struct gw_trace *one = gw_cli_trace(o);
-    int status = one ? gw_cli_import(one, path, o, interrupted) : gw_cli_no_memory(path);
+    struct gw_error err;
+    struct gw_progress p;
+    if (!one)
+        return gw_cli_no_memory(path);
+    memset(&err, 0, sizeof err);
+    gw_progress_begin(&p, path, !o->quiet);
+    struct gw_import_options io = {.progress = gw_progress_step, .user = &p, .threads = o->threads};
+    int rc = gw_import_file(one, path, &io, &err);
+    *interrupted = gw_progress_end(&p);
+    int status = rc >= 0 ? GW_EXIT_OK : gw_cli_fail(&err);
     if (status == GW_EXIT_OK && !*t) {
         *t = one;
         return status;

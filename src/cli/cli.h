@@ -97,10 +97,19 @@ int gw_cli_same_file(const char *a, const char *b);
 /* The steps of gw_cli_diagnose(), for commands that do something else with them. */
 struct gw_analysis;
 struct gw_trace *gw_cli_trace(const struct gw_cli_options *o); /* empty, with the memory that the options allow */
-/* Imports into `t`. An exit status; `*interrupted` says whether the user stopped it. */
-int gw_cli_import(struct gw_trace *t, const char *path, const struct gw_cli_options *o, int *interrupted);
+struct gw_windows;
+struct gw_env;
+/* What comes with a recording and is no event. Filled by gw_cli_import(); free it whatever that returned. */
+struct gw_beside {
+    int interrupted;            /* the user stopped the reading */
+    struct gw_env *machine;     /* facts about the machine (machine.h), NULL none */
+    struct gw_windows *windows; /* how the windows of a record differ (windows.h), NULL = no choice */
+};
+void gw_beside_free(struct gw_beside *b);
+/* Imports into `t`. An exit status. */
+int gw_cli_import(struct gw_trace *t, const char *path, const struct gw_cli_options *o, struct gw_beside *b);
 /* The report on all devices of a recording and on its machine. NULL when out of memory (also for a NULL analysis). */
-struct gw_report *gw_cli_report(const struct gw_analysis *an, const struct gw_cli_options *o, struct gw_arena *arena);
+struct gw_report *gw_cli_report(const struct gw_analysis *an, const struct gw_beside *b, struct gw_arena *arena);
 int gw_cli_no_memory(const char *path); /* says so; an exit status */
 
 /* Flushes, and says on stderr when that failed. A reader that went away (`| head`) is no failure. An exit status. */

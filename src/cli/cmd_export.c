@@ -153,13 +153,16 @@ static int one_recording(const struct args *a, int *interrupted)
     struct gw_trace *t = gw_cli_trace(&a->cli);
     if (!t)
         return gw_cli_no_memory(a->file);
-    int status = gw_cli_import(t, strcmp(a->file, "-") == 0 ? "/dev/stdin" : a->file, &a->cli, interrupted);
+    struct gw_beside b;
+    int status = gw_cli_import(t, strcmp(a->file, "-") == 0 ? "/dev/stdin" : a->file, &a->cli, &b);
+    *interrupted = b.interrupted;
     if (status == GW_EXIT_OK) {
         struct gw_analysis *an = gw_analyse(t, t->arena);
         struct job j = {.an = an, .o = &a->o};
-        j.rep = a->findings ? gw_cli_report(an, &a->cli, t->arena) : NULL;
+        j.rep = a->findings ? gw_cli_report(an, &b, t->arena) : NULL;
         status = !an || (a->findings && !j.rep) ? gw_cli_no_memory(a->file) : write_all(a, &j);
     }
+    gw_beside_free(&b);
     gw_trace_destroy(t);
     return status;
 }

@@ -117,9 +117,9 @@ static int load_saved(struct load *w, const char *path)
     return is;
 }
 
-static int keep(struct load *w, const struct gw_analysis *an, const char *path)
+static int keep(struct load *w, const struct gw_analysis *an, const char *path, const struct gw_beside *b)
 {
-    struct gw_report *r = gw_cli_report(an, w->o, an->arena);
+    struct gw_report *r = gw_cli_report(an, b, an->arena);
     struct gw_rank_summary *s = NULL;
     if (!r)
         return GW_ENOMEM;
@@ -143,17 +143,20 @@ static void load_one(struct load *w, const char *path)
         worse(w, gw_cli_no_memory(path));
         return;
     }
-    int status = gw_cli_import(t, from, w->o, &w->l->interrupted);
+    struct gw_beside b;
+    int status = gw_cli_import(t, from, w->o, &b);
+    w->l->interrupted = b.interrupted;
     if (status == GW_EXIT_OK && w->counters) {
         status = gw_load_join_counters(t, w->counters, !w->named) < 0 ? gw_cli_no_memory(path) : GW_EXIT_OK;
         w->named = 1;
     }
     if (status == GW_EXIT_OK) {
         const struct gw_analysis *an = gw_analyse(t, t->arena);
-        if (!an || keep(w, an, path) < 0)
+        if (!an || keep(w, an, path, &b) < 0)
             status = gw_cli_no_memory(path);
     }
     worse(w, status);
+    gw_beside_free(&b);
     gw_trace_destroy(t);
 }
 
@@ -177,8 +180,9 @@ static void take_counters(struct load *w)
     w->files.len = kept;
     if (kept || !w->counters)
         return;
+    const struct gw_beside none = {0};
     const struct gw_analysis *an = gw_analyse(w->counters, w->counters->arena);
-    if (!an || keep(w, an, first) < 0)
+    if (!an || keep(w, an, first, &none) < 0)
         worse(w, gw_cli_no_memory(first));
 }
 

@@ -13,6 +13,7 @@
 #include "cli/machine.h"
 #endif
 #include "cli/progress.h"
+#include "cli/windows.h"
 #include "engine/analysis.h"
 #include "import/importer.h"
 #include "layers/rank_report.h"
@@ -150,34 +151,55 @@ struct gw_trace *gw_cli_trace(const struct gw_cli_options *o)
 }
 
 /* What the machine's link can do goes with the trace. An exit status. */
-static int machine_ceilings(struct gw_trace *t, const struct gw_cli_options *o)
+static int read_machine(struct gw_trace *t, const struct gw_cli_options *o, struct gw_beside *b)
 {
     int status = GW_EXIT_OK;
 #ifdef GW_CMD_CHECK
-    struct gw_env *env = gw_machine_read(t, o, &status);
-    if (env)
-        gw_machine_ceilings(t, env);
-    gw_env_destroy(env);
+    b->machine = gw_machine_read(t, o, &status);
+    if (b->machine)
+        gw_machine_ceilings(t, b->machine);
 #else
-    (void)t, (void)o;
+    (void)t, (void)o, (void)b;
 #endif
     return status;
 }
 
-int gw_cli_import(struct gw_trace *t, const char *path, const struct gw_cli_options *o, int *interrupted)
+/* Which window of a record to read; 0 when there is no choice. */
+static int64_t choose_window(const char *path, const struct gw_cli_options *o, struct gw_beside *b)
+{
+    b->windows = calloc(1, sizeof *b->windows);
+    if (!b->windows)
+        return 0;
+    gw_windows_look(b->windows, path, o);
+    return b->windows->at;
+}
+
+int gw_cli_import(struct gw_trace *t, const char *path, const struct gw_cli_options *o, struct gw_beside *b)
 {
     struct gw_error err;
     struct gw_progress p;
     memset(&err, 0, sizeof err);
+    memset(b, 0, sizeof *b);
+    int64_t window_at = choose_window(path, o, b);
     gw_progress_begin(&p, path, !o->quiet);
-    struct gw_import_options io = {.progress = gw_progress_step, .user = &p, .threads = o->threads};
+    struct gw_import_options io = {
+        .progress = gw_progress_step, .user = &p, .threads = o->threads, .window_at = window_at};
     int rc = gw_import_file(t, path, &io, &err);
-    *interrupted = gw_progress_end(&p);
+    b->interrupted = gw_progress_end(&p);
     if (rc >= 0)
-        return machine_ceilings(t, o);
+        return read_machine(t, o, b);
     if (!err.code)
         gw_error_set(&err, rc, path, -1, "", "%s", _(gw_code_name(rc)));
     return gw_cli_fail(&err);
+}
+
+void gw_beside_free(struct gw_beside *b)
+{
+#ifdef GW_CMD_CHECK
+    gw_env_destroy(b->machine);
+#endif
+    free(b->windows);
+    memset(b, 0, sizeof *b);
 }
 
 int gw_cli_no_memory(const char *path)
@@ -186,39 +208,30 @@ int gw_cli_no_memory(const char *path)
     return GW_EXIT_INTERNAL;
 }
 
-static struct gw_report *with_machine(struct gw_report *rep, const struct gw_analysis *an, const struct gw_cli_options *o,
-                                      struct gw_arena *arena)
-{
-#ifdef GW_CMD_CHECK
-    int status;
-    struct gw_env *env = rep ? gw_machine_read(an->t, o, &status) : NULL; /* a failure was said by the import */
-    if (env)
-        rep = gw_machine_report(rep, an, env, arena);
-    gw_env_destroy(env);
-#else
-    (void)an, (void)o, (void)arena;
-#endif
-    return rep;
-}
-
-struct gw_report *gw_cli_report(const struct gw_analysis *an, const struct gw_cli_options *o, struct gw_arena *arena)
+struct gw_report *gw_cli_report(const struct gw_analysis *an, const struct gw_beside *b, struct gw_arena *arena)
 {
     struct gw_report *rep = an ? gw_diagnose(an, arena) : NULL;
     if (rep && an->ndev > 1)
         rep = gw_diagnose_devices(an, rep, arena);
-    return with_machine(rep, an, o, arena);
+    if (rep && b->windows && gw_windows_report(b->windows, rep, arena) < 0)
+        return NULL;
+#ifdef GW_CMD_CHECK
+    if (rep && b->machine)
+        rep = gw_machine_report(rep, an, b->machine, arena);
+#endif
+    return rep;
 }
 
-static int diagnose(struct gw_trace *t, const char *path, const struct gw_cli_options *o)
+static int diagnose(struct gw_trace *t, const char *path, const struct gw_cli_options *o, const struct gw_beside *b)
 {
     struct gw_analysis *an = gw_analyse(t, t->arena);
-    struct gw_report *rep = gw_cli_report(an, o, t->arena);
+    struct gw_report *rep = gw_cli_report(an, b, t->arena);
     return rep ? gw_cli_emit(rep, o) : gw_cli_no_memory(path);
 }
 
 int gw_cli_diagnose(const char *path, const struct gw_cli_options *o)
 {
-    int interrupted = 0;
+    struct gw_beside b = {0};
     if (o->json && strcmp(o->json, "-") != 0 && gw_cli_same_file(path, o->json)) {
         gw_cli_error(_("--json=%s would overwrite the recording; give another name"), o->json);
         return GW_EXIT_USAGE;
@@ -226,13 +239,15 @@ int gw_cli_diagnose(const char *path, const struct gw_cli_options *o)
     struct gw_trace *t = gw_cli_trace(o);
     if (!t)
         return gw_cli_no_memory(path);
-    int status = gw_cli_import(t, path, o, &interrupted);
+    int status = gw_cli_import(t, path, o, &b);
     if (status == GW_EXIT_OK) {
-        if (interrupted && !o->quiet)
+        if (b.interrupted && !o->quiet)
             gw_cli_error(_("interrupted; the report covers what was read"));
-        status = diagnose(t, path, o);
+        status = diagnose(t, path, o, &b);
     }
     gw_trace_destroy(t);
+    int interrupted = b.interrupted;
+    gw_beside_free(&b);
     if (interrupted) /* end as the user asked, now that the report is out: a shell loop stops too */
         raise(SIGINT);
     return status;

@@ -150,6 +150,7 @@ struct gw_report *gw_report_copy(const struct gw_report *from, struct gw_arena *
     r->steps.found_by = text(&c, r->steps.found_by);
     r->steps.marker = text(&c, r->steps.marker);
     r->step_times = LIST(&c, r->step_times, r->step_time_count);
+    r->windows = LIST(&c, r->windows, r->window_count);
     r->verdict.finding = text(&c, r->verdict.finding);
     r->verdict.layer = text(&c, r->verdict.layer);
     r->verdict.sentence = text(&c, r->verdict.sentence);

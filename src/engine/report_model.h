@@ -176,6 +176,33 @@ struct gw_report_counters {
     size_t count;
 };
 
+/* One of the windows in which a recording looked at the GPU's work. What lies between two of them is not known: never idle. */
+struct gw_report_window {
+    int64_t start_ns;          /* since the recording began */
+    int64_t wall_ns, idle_ns;  /* of its steady part, on the main device */
+    int64_t steps, median_step_ns; /* 0 and -1 when no steps were found */
+    int same_kernels;          /* 0 = another phase of the job: it does not count */
+    int reported;              /* 1 = the one that all other figures of the report are of */
+};
+
+/* How busy a GPU was over the whole run, by its hardware counters: between windows too, and other programs' work with it. */
+struct gw_report_activity {
+    int64_t device;
+    const char *state, *why;       /* id; why it was refused or ended early, untranslated, "" = all well */
+    int64_t span_ns, measured_ns;  /* from the first sample to the last; the part that was measured. 0 = nothing was */
+    int64_t before_ns, after_ns;   /* before the first work, after the last */
+    double idle;                   /* share of the time between those in which the compute engine had no work; NAN unknown */
+    double window_idle;            /* the same counters, in the window that the report is about; NAN none or not covered */
+    int represents;                /* 1 = the two agree: the window stands for the run; 0 = they do not; -1 unknown */
+    double sm, dram, tensor;       /* means, 0..1; NAN not measured */
+    int64_t pauses, pause_ns;      /* idle stretches of a second and more outside of the window */
+    int64_t longest_ns, longest_at;/* the longest, and when it began after the first sample; 0 none */
+    const char *shape;             /* "steady", "bursts", "periodic", "" too short to tell */
+    int64_t period_ns;             /* -1 unless periodic */
+    double depth, duty;            /* of the swing: high minus low, share of time in the high part; NAN */
+    int64_t interval_ns, samples, overflows;
+};
+
 struct gw_report {
     struct gw_arena *arena;
     const struct gw_report_source *sources;
@@ -188,6 +215,8 @@ struct gw_report {
     size_t device_count;
     size_t main_device;         /* the device the verdict speaks of */
     struct gw_report_steps steps;
+    const struct gw_report_window *windows; /* in order of time; none unless there were several to choose from */
+    size_t window_count;
     const int64_t *step_times;  /* ns of each steady step in order of time, at most GW_REPORT_TIMES */
     size_t step_time_count;
     double replay_error;        /* |replayed - recorded| / recorded step time; NAN when not replayed */

@@ -14,10 +14,11 @@ enum { MAX_WINDOWS = 65536, MAX_CLOCKS = 65536, CBIDS = 4096, MAX_NAMES = 1 << 2
 #define SAME_CLOCK_NS 1000000 /* CUPTI's clock within 1 ms of CLOCK_REALTIME is that clock */
 #define STEP_NS 1000000       /* REALTIME moving 1 ms against MONOTONIC within a second is a step, not a slew (500 ppm) */
 #define LENGTH_SHARE 0.5      /* windows of at least this share of the longest are as good as it */
+#define SOME_WORK 0.1        /* windows with less than this share of the most GPU work are no picture of the job */
 #define WORK_SHARE 0.5        /* and those with at least this share of the most GPU work: the job was under way */
 #define BITMAP_BYTES (64u << 20)
 
-struct span { int64_t start, end; uint64_t ops; int is_complete; }; /* CLOCK_REALTIME, ns */
+struct span { int64_t start, end; uint64_t ops; int is_complete, is_usual; }; /* CLOCK_REALTIME, ns */
 
 struct cuda_file {
     struct gw_record_import *im;
@@ -49,7 +50,7 @@ static void learn_window(struct cuda_file *f, const struct gw_chunk *c)
         if (w.what == GW_WIN_OPEN) {
             struct span *s = gw_array_push(&f->windows);
             if (s)
-                *s = (struct span){(int64_t)w.realtime_ns, INT64_MAX, 0};
+                *s = (struct span){.start = (int64_t)w.realtime_ns, .end = INT64_MAX};
         } else if (last && last->end == INT64_MAX) {
             last->end = (int64_t)w.realtime_ns;
         }
@@ -170,8 +171,8 @@ static void learn(struct cuda_file *f)
     }
 }
 
-/* Windows that are about as long as the longest and hold about as much work as the fullest are complete: the job is neither
- * loading its model nor evaluating in them. Marks them. */
+/* Windows that are about as long as the longest and hold some work are complete; those that hold about as much work as the
+ * fullest are usual: the job is neither loading its model nor evaluating in them. Marks them. */
 static void judge_windows(struct cuda_file *f)
 {
     struct span *w = f->windows.data;
@@ -188,8 +189,10 @@ static void judge_windows(struct cuda_file *f)
         if ((double)(w[i].end - w[i].start) >= LENGTH_SHARE * (double)longest)
             most = w[i].ops > most ? w[i].ops : most;
     for (size_t i = 0; i < f->windows.len; i++)
-        w[i].is_complete = (double)(w[i].end - w[i].start) >= LENGTH_SHARE * (double)longest &&
-                           (double)w[i].ops >= WORK_SHARE * (double)most;
+        if ((double)(w[i].end - w[i].start) >= LENGTH_SHARE * (double)longest) {
+            w[i].is_complete = w[i].ops && (double)w[i].ops >= SOME_WORK * (double)most;
+            w[i].is_usual = (double)w[i].ops >= WORK_SHARE * (double)most;
+        }
 }
 
 static int64_t distance(const struct span *w, int64_t at)
@@ -197,7 +200,7 @@ static int64_t distance(const struct span *w, int64_t at)
     return at < w->start ? w->start - at : at > w->end ? at - w->end : 0;
 }
 
-/* The window at the time that was asked for, or the nearest; else the last complete one, when the job is warm. */
+/* The window at the time that was asked for, or the nearest; else the last usual one, when the job is warm. */
 static void choose_window(struct cuda_file *f)
 {
     const struct span *w = f->windows.data, *best = NULL;
@@ -206,7 +209,7 @@ static void choose_window(struct cuda_file *f)
     f->to = -1;
     judge_windows(f);
     for (size_t i = 0; i < f->windows.len; i++)
-        if (at ? !best || distance(w + i, at) < distance(best, at) : w[i].is_complete)
+        if (at ? !best || distance(w + i, at) < distance(best, at) : w[i].is_usual)
             best = w + i;
     if (best) {
         f->from = best->start;

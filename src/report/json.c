@@ -98,6 +98,25 @@ static void steps(struct gw_json *j, const struct gw_report *r)
 }
 
 /* One line a row: these are tables. */
+static void windows(struct gw_json *j, const struct gw_report *r)
+{
+    gw_json_array(j, "windows");
+    for (size_t i = 0; i < r->window_count; i++) {
+        const struct gw_report_window *w = &r->windows[i];
+        gw_json_object(j, NULL);
+        gw_json_inline(j);
+        gw_json_int(j, "start_ns", w->start_ns);
+        gw_json_int(j, "wall_ns", w->wall_ns);
+        gw_json_int(j, "idle_ns", w->idle_ns);
+        gw_json_int(j, "steps", w->steps);
+        gw_json_known(j, "median_step_ns", w->median_step_ns);
+        gw_json_bool(j, "same_kernels", w->same_kernels);
+        gw_json_bool(j, "reported", w->reported);
+        gw_json_end(j);
+    }
+    gw_json_end(j);
+}
+
 static void kernels(struct gw_json *j, const char *key, const char *name, const struct gw_report_kernel *list, size_t n)
 {
     gw_json_array(j, key);
@@ -326,6 +345,7 @@ int gw_render_json(const struct gw_report *rep, FILE *out)
     devices(&j, rep);
     steps(&j, rep);
     gw_json_object(&j, "verdict");
+    windows(&j, rep);
     gw_json_string(&j, "finding", rep->verdict.finding ? rep->verdict.finding : "none");
     gw_json_string(&j, "layer", rep->verdict.layer ? rep->verdict.layer : "outside");
     gw_json_string(&j, "sentence", or_empty(rep->verdict.sentence));

@@ -10,7 +10,7 @@ import sys
 # Options that argp gives every command; the manual names them once, in its description.
 EVERYWHERE = {"--help", "--usage", "--version", "-?", "-V"}
 # Commands that a build may lack, because what they need is not there.
-OPTIONAL = {"check", "run"}
+OPTIONAL = {"check", "run", "sweep"}
 
 
 def options_of_help(text):

@@ -8,6 +8,8 @@ Nothing of torch is imported here: when the job imports it, a few methods are wr
     SAMPLER.set_epoch       counted
     autograd.profiler       the recorder pauses while torch.profiler holds the GPU's activity records
 
+Only when `gpuwhy sweep` asks for it (GPUWHY_LOADER_...), gpuwhy_loader.py beside this file does more.
+
 What is noted goes to hook-PID.jsonl in the record: one flat JSON object a line, "what" says which. No data, no values of the
 job's variables, no environment. Whatever fails here is swallowed: the job must never notice.
 """
@@ -188,6 +190,16 @@ def _start():
             note(self)
             return method(self)
         cls.__iter__ = __iter__
+        if any(name.startswith("GPUWHY_LOADER_") for name in os.environ):
+            quietly(patch_for_sweep)(module)
+
+    def patch_for_sweep(module):
+        """Settings and marks that `gpuwhy sweep` asked for."""
+        import importlib.util
+        spec = importlib.util.spec_from_file_location("gpuwhy_loader", os.path.join(_here, "gpuwhy_loader.py"))
+        extra = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(extra)
+        extra.patch(module, write, quietly)
 
     def patch_distributed(module):
         watch(module.DistributedSampler)

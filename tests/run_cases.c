@@ -346,6 +346,39 @@ static int on_note(struct check *c, const char *a)
     return 0;
 }
 
+/* activity DEVICE KEY VALUE: the GPU over the whole run */
+static int on_activity(struct check *c, const char *a)
+{
+    char word[64];
+    a = split(a, word, sizeof word);
+    const struct gw_report_activity *r = NULL;
+    for (size_t i = 0; i < c->r->activity_count; i++)
+        if (c->r->activity[i].device == atoi(word))
+            r = &c->r->activity[i];
+    if (!r)
+        return says(c, "no activity of such a device");
+    a = split(a, word, sizeof word);
+    const struct {
+        const char *key;
+        int64_t v;
+    } times[] = {{"span", r->span_ns},     {"measured", r->measured_ns}, {"before", r->before_ns}, {"after", r->after_ns},
+                 {"pause", r->pause_ns},   {"longest", r->longest_ns},   {"longest-at", r->longest_at}, {"period", r->period_ns}};
+    for (size_t i = 0; i < sizeof times / sizeof *times; i++)
+        if (!strcmp(times[i].key, word))
+            return time_in(c, a, times[i].v);
+    const struct {
+        const char *key;
+        double v;
+    } numbers[] = {{"idle", r->idle},     {"window-idle", r->window_idle}, {"represents", r->represents}, {"sm", r->sm},
+                   {"dram", r->dram},     {"tensor", r->tensor},           {"pauses", (double)r->pauses}, {"duty", r->duty}};
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        if (!strcmp(numbers[i].key, word))
+            return number_in(c, a, numbers[i].v);
+    if (!strcmp(word, "shape"))
+        return says(c, r->shape), !strcmp(r->shape, a);
+    return !strcmp(word, "why") ? has(c, r->why, a) : says(c, "(no such key)");
+}
+
 static const struct {
     const char *word;
     int (*fn)(struct check *, const char *);
@@ -385,6 +418,7 @@ static const struct {
     {"loss", on_loss},
     {"no-loss", on_no_loss},
     {"note", on_note},
+    {"activity", on_activity},
     {"complete", on_complete},
     {"replay-error", on_replay_error},
 };

@@ -18,6 +18,9 @@ struct text_host {
     struct gw_host_process process[MAX];
     struct gw_host_gpu gpu[16];
     struct gw_host_loader loader[16];
+    struct gw_activity_builder activity[4];
+    int has_activity[4];
+    char refused[4][64]; /* why; "" = it was not */
 };
 
 static int whole_word(const char **p, const char *w)
@@ -283,6 +286,42 @@ static int counter(struct gw_trace *t, struct text_host *h, int64_t base, const 
     return gw_trace_add(t, &e);
 }
 
+/* "0 5ms +1s engine=90 sm=80 dram=20 tensor=10", or "0 refused=busy" */
+static int activity(struct text_host *h, int64_t base, const char *p)
+{
+    static const char *const keys[GW_ACT_COUNT] = {"engine", "sm", "dram", "tensor"};
+    float share[GW_ACT_COUNT] = {NAN, NAN, NAN, NAN};
+    int64_t start, length;
+    double device;
+    char v[64];
+    if (number(&p, &device) < 0 || device < 0 || device >= 4)
+        return -1;
+    int i = (int)device;
+    if (!h->has_activity[i])
+        gw_activity_begin(&h->activity[i], i);
+    h->has_activity[i] = 1;
+    if (pair(&p, "refused", v, sizeof v)) {
+        snprintf(h->refused[i], sizeof h->refused[i], "%s", v);
+        return 0;
+    }
+    if (text_trace_time(&p, &start) < 0)
+        return -1;
+    p += strspn(p, " \t");
+    if (*p++ != '+' || text_trace_time(&p, &length) < 0)
+        return -1;
+    p += strspn(p, " \t");
+    while (*p) {
+        int k = 0;
+        while (k < GW_ACT_COUNT && !pair(&p, keys[k], v, sizeof v))
+            k++;
+        if (k == GW_ACT_COUNT)
+            return -1;
+        share[k] = (float)(atof(v) / 100);
+    }
+    span(h, base + start, base + start + length);
+    return gw_activity_add(&h->activity[i], base + start, base + start + length, share);
+}
+
 static int loader(struct gw_trace *t, struct text_host *h, const char *p)
 {
     char v[64];
@@ -361,9 +400,27 @@ int text_host_line(struct gw_trace *t, struct text_host **hp, int64_t base, cons
         rc = sample(t, h, base, p);
     else if (whole_word(&p, "counter"))
         rc = counter(t, h, base, p);
+    else if (whole_word(&p, "activity"))
+        rc = activity(h, base, p);
     else if (whole_word(&p, "loader"))
         rc = loader(t, h, p);
     return rc < 0 ? fail(why, cap, "cannot be read", line) : 0;
+}
+
+static void give_activity(struct gw_trace *t, struct text_host *h, struct gw_host_facts *f)
+{
+    struct gw_activity *a = gw_arena_calloc(t->arena, 4, sizeof *a);
+    for (int i = 0; i < 4; i++) {
+        if (!h->has_activity[i] || !a)
+            continue;
+        struct gw_activity *one = &a[f->activity_count++];
+        one->interval_ns = 1000000;
+        one->state = h->refused[i][0] ? "refused" : "ended";
+        one->why = h->refused[i][0] ? gw_arena_strdup(t->arena, h->refused[i]) : NULL;
+        (void)gw_activity_finish(&h->activity[i], t->arena, one);
+        f->activity_missing = one->count ? NULL : one->why;
+    }
+    f->activity = a;
 }
 
 void text_host_finish(struct gw_trace *t, struct text_host *h)
@@ -382,6 +439,7 @@ void text_host_finish(struct gw_trace *t, struct text_host *h)
         f->process = p;
         f->gpu = g;
         f->loader = l;
+        give_activity(t, h, f);
         if (f->from > f->to)
             f->from = f->to = 0;
         t->host = f;

@@ -165,6 +165,13 @@ struct gw_report *gw_report_copy(const struct gw_report *from, struct gw_arena *
     r->kernels = kernels(&c, r->kernels, &r->kernel_count);
     r->kernel_classes = kernels(&c, r->kernel_classes, &r->kernel_class_count);
     r->counters = counters(&c, r->counters);
+    struct gw_report_activity *a = LIST(&c, r->activity, r->activity_count);
+    for (size_t i = 0; a && i < r->activity_count; i++) {
+        a[i].state = text(&c, a[i].state);
+        a[i].why = text(&c, a[i].why);
+        a[i].shape = text(&c, a[i].shape);
+    }
+    r->activity = a;
     ranks(&c, r);
     trust(&c, r);
     return c.oom ? NULL : r;

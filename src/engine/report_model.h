@@ -237,6 +237,8 @@ struct gw_report {
     size_t rank_count;
     const struct gw_report_collective *collectives;  /* most time first */
     size_t collective_count;
+    const struct gw_report_activity *activity;       /* one a GPU; none without hardware counters */
+    size_t activity_count;
     struct {
         int complete;                  /* no loss that spoils */
         const struct gw_report_loss *losses;

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/activity_report.h"
 #include "engine/kernel_table.h"
 #include "layers/finding.h"
 #include "layers/kernel_counters.h"
@@ -24,6 +25,7 @@ static const struct {
 } layer_names[] = {
 #define GW_LAYER(sym, id, name, what) {id, name},
 #include "layers/layers.def"
+#include "model/host_facts.h"
 #undef GW_LAYER
 };
 
@@ -381,11 +383,31 @@ static void fill_kernels(struct gw_diag *d, struct gw_report *r)
     r->kernel_class_count = k.class_count;
 }
 
+/* Does the window stand for the run? NULL when nobody asked. */
+static const char *whole_run_note(struct gw_diag *d, const struct gw_report *r)
+{
+    const struct gw_host_facts *h = d->an->t->host;
+    for (size_t i = 0; d->dev && i < r->activity_count; i++) {
+        const struct gw_report_activity *a = &r->activity[i];
+        if (a->device != d->dev->info->id || a->represents < 0)
+            continue;
+        if (a->represents)
+            return gw_arena_printf(d->arena, _("the window stands for the run: by hardware counters the GPU had no work for %.0f %% of the run and for %.0f %% of the window"),
+                                   100 * a->idle, 100 * a->window_idle);
+        return gw_arena_printf(d->arena, _("the window does not stand for the run: by hardware counters the GPU had no work for %.0f %% of the run, but for %.0f %% of the window; gains are those of the window"),
+                               100 * a->idle, 100 * a->window_idle);
+    }
+    if (d->dev && h && h->activity_missing)
+        return gw_arena_printf(d->arena, _("whether the window stands for the run is not known, as there are no hardware counters over the whole run: %s"),
+                               _(h->activity_missing));
+    return NULL;
+}
+
 static void fill_trust(struct gw_diag *d, struct gw_report *r)
 {
     const struct gw_trace *t = d->an->t;
     struct gw_report_loss *loss = gw_arena_calloc(d->arena, GW_LOSS_COUNT + 1, sizeof *loss);
-    const char **notes = gw_arena_calloc(d->arena, 8, sizeof *notes);
+    const char **notes = gw_arena_calloc(d->arena, 10, sizeof *notes);
     if (!loss || !notes) {
         d->oom = 1;
         return;
@@ -422,6 +444,8 @@ static void fill_trust(struct gw_diag *d, struct gw_report *r)
                                             : _("gains come from idle time alone: the replay did not give the recorded time back");
     if (d->dev && gw_diag_share(d, GW_CAUSE_UNEXPLAINED) > 0.1)
         notes[n++] = gw_arena_printf(d->arena, _("%.0f %% of the time is idle without an explanation"), 100 * gw_diag_share(d, GW_CAUSE_UNEXPLAINED));
+    notes[n] = whole_run_note(d, r);
+    n += notes[n] != NULL;
     r->trust.notes = notes;
     r->trust.note_count = n;
 }
@@ -465,6 +489,7 @@ struct gw_report *gw_diagnose(const struct gw_analysis *an, struct gw_arena *are
     gw_diag_keep(d, r);
     not_evaluated(d, r);
     judge(d, r);
+    d->oom |= gw_activity_report(d->an, d->arena, &r->activity, &r->activity_count) < 0;
     fill_trust(d, r);
     return d->oom ? NULL : r;
 }

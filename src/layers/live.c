@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define COUNTED 0.5 /* of the time must have been measured for its counters to speak for it */
 #define LEAST_NS 2000000000ll /* shares of thread states need some 80 samples a thread: two seconds */
 
 struct totals { /* of one role, while adding up */
@@ -196,6 +197,15 @@ static void find_gpu(struct gw_live *l, const struct gw_diag *d)
     double gpm = gw_live_mean(l, d->an, "gpm.graphics_percent", l->device, -1);
     double util = gw_live_mean(l, d->an, "nvml.utilization_percent", l->device, -1);
     l->gpu_busy = (isnan(gpm) ? util : gpm) / 100;
+    for (size_t i = 0; i < l->h->activity_count; i++) {
+        const struct gw_activity *a = l->h->activity + i;
+        int64_t measured;
+        double counted = a->device == l->device ? gw_activity_mean(a, GW_ACT_ENGINE, l->from, l->to, &measured) : NAN;
+        if (isnan(counted) || (double)measured < COUNTED * (double)(l->to - l->from))
+            continue;
+        l->gpu_busy = counted;
+        l->busy_is_counted = 1;
+    }
 }
 
 static uint32_t find_launcher(const struct gw_diag *d, int64_t pid)

@@ -44,7 +44,8 @@ struct gw_live {
     double spare;        /* CPUs that it could have used besides; NAN unknown */
     double others;       /* CPUs that processes outside the job use; NAN unknown */
     double throttled;    /* share of the quota's periods in which it ran out; NAN unknown */
-    double gpu_busy;     /* share of time with a kernel, by NVML or GPM; NAN unknown */
+    double gpu_busy;     /* share of time with a kernel, by hardware counters, GPM or NVML, the first of them that there is; NAN */
+    int busy_is_counted; /* 1 = by hardware counters, which see every gap; NVML calls any period with a kernel busy */
     int64_t device;      /* NVML's index of the GPU, -1 unknown */
     double starved;      /* share of wall that is lost waiting for the loader */
 };

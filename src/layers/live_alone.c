@@ -95,12 +95,15 @@ int gw_live_alone(struct gw_diag *d)
 
 const char *gw_live_alone_sentence(struct gw_diag *d, const struct gw_finding *first)
 {
-    const char *basis =
-        d->live->h->gpu_records
-            ? gw_arena_printf(d->arena,
-                              _("GPU work was not recorded (%s), so this rests on NVML and on sampled threads alone."),
-                              d->live->h->gpu_records)
-            : _("GPU work was not recorded, so this rests on NVML and on sampled threads alone.");
+    const char *why = d->live->h->gpu_records;
+    const char *basis = d->live->busy_is_counted ? _("GPU work was not recorded, so this rests on the GPU's hardware counters and on sampled threads alone.")
+                                                 : _("GPU work was not recorded, so this rests on NVML and on sampled threads alone.");
+    if (why)
+        basis = gw_arena_printf(d->arena,
+                                d->live->busy_is_counted
+                                    ? _("GPU work was not recorded (%s), so this rests on the GPU's hardware counters and on sampled threads alone.")
+                                    : _("GPU work was not recorded (%s), so this rests on NVML and on sampled threads alone."),
+                                why);
     if (first && first->gain.likely >= GW_LIM_WORTH)
         return gw_arena_printf(d->arena, _("Your GPU is busy %.0f %% of the time. Most likely cause: %s (%s). %s"),
                                100 * d->busy, first->phrase, first->id, basis);

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/gw_i18n.h"
+#include "report/json_activity.h"
 #include "report/json_finding.h"
 #include "report/renderer.h"
 
@@ -356,6 +357,7 @@ int gw_render_json(const struct gw_report *rep, FILE *out)
     kernels(&j, "kernel_classes", "class", rep->kernel_classes, rep->kernel_class_count);
     counters(&j, rep->counters);
     ranks(&j, rep);
+    gw_json_activity(&j, rep);
     trust(&j, rep);
     gw_json_end(&j);
     return fflush(out) == 0 && !ferror(out) ? 0 : GW_EIO;

@@ -450,6 +450,43 @@ static void ranks(struct gw_rd *rd, const json_t *root, struct gw_report *r)
     r->collective_count = c ? n : 0;
 }
 
+static void activity(struct gw_rd *rd, const json_t *root, struct gw_report *r)
+{
+    size_t n;
+    const json_t *v = list(rd, root, "activity", &n);
+    struct gw_report_activity *out = make(rd, n, sizeof *out);
+    for (size_t i = 0; out && i < n; i++) {
+        const json_t *k = json_array_get(v, i), *p = part(rd, k, "pauses"), *w = part(rd, k, "swing");
+        const json_t *stands = json_object_get(k, "represents");
+        out[i] = (struct gw_report_activity){.device = whole(rd, k, "device"),
+                                             .state = word(rd, k, "state"),
+                                             .why = word(rd, k, "why"),
+                                             .span_ns = amount(rd, k, "span_ns"),
+                                             .measured_ns = amount(rd, k, "measured_ns"),
+                                             .before_ns = amount(rd, k, "before_ns"),
+                                             .after_ns = amount(rd, k, "after_ns"),
+                                             .idle = real(rd, k, "idle"),
+                                             .window_idle = real(rd, k, "window_idle"),
+                                             .represents = json_is_boolean(stands) ? json_is_true(stands) : -1,
+                                             .sm = real(rd, k, "sm"),
+                                             .dram = real(rd, k, "dram"),
+                                             .tensor = real(rd, k, "tensor"),
+                                             .pauses = amount(rd, p, "count"),
+                                             .pause_ns = amount(rd, p, "ns"),
+                                             .longest_ns = amount(rd, p, "longest_ns"),
+                                             .longest_at = amount(rd, p, "longest_at_ns"),
+                                             .shape = word(rd, w, "shape"),
+                                             .period_ns = whole(rd, w, "period_ns"),
+                                             .depth = real(rd, w, "depth"),
+                                             .duty = real(rd, w, "duty"),
+                                             .interval_ns = whole(rd, k, "interval_ns"),
+                                             .samples = amount(rd, k, "samples"),
+                                             .overflows = amount(rd, k, "overflows")};
+    }
+    r->activity = out;
+    r->activity_count = out ? n : 0;
+}
+
 static void trust(struct gw_rd *rd, const json_t *root, struct gw_report *r)
 {
     const json_t *t = part(rd, root, "trust"), *notes = json_object_get(t, "notes");
@@ -516,6 +553,7 @@ int gw_report_read(const char *text, size_t len, const char *path, struct gw_are
         r->kernel_classes = kernels(&rd, root, "kernel_classes", "class", &r->kernel_class_count);
         counters(&rd, root, r);
         ranks(&rd, root, r);
+        activity(&rd, root, r);
         trust(&rd, root, r);
     }
     json_decref(root);

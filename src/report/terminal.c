@@ -112,6 +112,7 @@ int gw_render_terminal(const struct gw_report *rep, FILE *out, const struct gw_r
     gw_text_blank(&m.t);
     header(&m);
     gw_terminal_devices(&m);
+    gw_terminal_activity(&m);
     gw_terminal_findings(&m);
     gw_terminal_work(&m);
     gw_terminal_not_evaluated(&m);

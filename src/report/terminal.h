@@ -15,6 +15,7 @@ struct gw_terminal {
 };
 
 void gw_terminal_devices(struct gw_terminal *m);       /* terminal_bars.c: where the time of each device went */
+void gw_terminal_activity(struct gw_terminal *m);      /* terminal_activity.c: the GPUs over the whole run */
 void gw_terminal_ranks(struct gw_terminal *m);         /* terminal_ranks.c: the ranks of a job beside each other */
 void gw_terminal_findings(struct gw_terminal *m);      /* terminal_findings.c */
 void gw_terminal_work(struct gw_terminal *m);          /* terminal_work.c: kernels, with --all */

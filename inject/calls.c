@@ -84,9 +84,10 @@ struct dim3 { unsigned x, y, z; };
 typedef void *any;
 
 /* WRAP(kind, result, function, (parameters), (arguments)): the functions that launch, wait, copy or allocate, by the signatures in
- * cuda_runtime_api.h and cuda.h of CUDA 11 to 13. */
+ * cuda_runtime_api.h and cuda.h of CUDA 11 to 13. From CUDA 13 on `<<<>>>` calls __cudaLaunchKernel (crt/host_runtime.h). */
 #define WRAPPED(W)                                                                                                       \
     W(LAUNCH, int, cudaLaunchKernel, (const void *f, struct dim3 g, struct dim3 b, any *a, size_t m, any s), (f, g, b, a, m, s)) \
+    W(LAUNCH, int, __cudaLaunchKernel, (any f, struct dim3 g, struct dim3 b, any *a, size_t m, any s), (f, g, b, a, m, s)) \
     W(LAUNCH, int, cudaLaunchKernelExC, (const any c, const void *f, any *a), (c, f, a))                                   \
     W(LAUNCH, int, cudaLaunchCooperativeKernel, (const void *f, struct dim3 g, struct dim3 b, any *a, size_t m, any s),    \
       (f, g, b, a, m, s))                                                                                                  \
@@ -132,9 +133,8 @@ static const struct wrapper {
     const char *name;
     uintptr_t entry;
     unsigned kind;
-    int is_driver;
 } wrappers[WRAPPERS] = {
-#define W(kind, ret, name, params, args) {#name, (uintptr_t)wrap_##name, GW_CALL_##kind, (#name)[2] != 'd'},
+#define W(kind, ret, name, params, args) {#name, (uintptr_t)wrap_##name, GW_CALL_##kind},
     WRAPPED(W)
 #undef W
 };
@@ -204,7 +204,7 @@ static void set_entry(struct dl_phdr_info *info, uintptr_t *entry, uintptr_t val
 
 /* 1 when the entry is one of ours but its library has not called it yet. */
 static int look_at_entry(struct dl_phdr_info *info, uintptr_t *entry, const char *name) {
-    if (name[0] != 'c' || name[1] != 'u')
+    if (strncmp(name, "cu", 2) != 0 && strncmp(name, "__cuda", 6) != 0)
         return 0;
     for (unsigned i = 0; i < WRAPPERS; i++) {
         const struct wrapper *w = &wrappers[i];
@@ -213,7 +213,7 @@ static int look_at_entry(struct dl_phdr_info *info, uintptr_t *entry, const char
         uintptr_t f = __atomic_load_n(entry, __ATOMIC_RELAXED), known = atomic_load(&real[i]);
         if (f == w->entry)
             return 0;
-        if (!lives_at_home(f, w->is_driver))
+        if (!lives_at_home(f, strstr(name, "cuda") == NULL))
             return 1;
         if (known && known != f) /* a second copy of the runtime: left alone */
             return 0;
@@ -375,6 +375,7 @@ unsigned gw_calls_look(struct gw_calls_look *look, struct gw_rec_calls *out, uns
             any_call += c;
         }
         r.slack_ns = to_ns(since_last(&table[i].slack_ticks, &L.last[i].slack_ticks));
+        look->calls += any_call;
         uint64_t launches = (uint64_t)r.count[GW_CALL_LAUNCH] + r.count[GW_CALL_GRAPH];
         if (launches > look->launches) {
             look->launches = launches;

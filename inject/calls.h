@@ -27,6 +27,7 @@
 #define GW_CALLS_SLACK_NS 20000u
 
 struct gw_calls_look { /* of the thread that launched most since the last look */
+    uint64_t calls;    /* of all sorts and threads */
     uint64_t launches; /* kernels and graphs */
     uint64_t slack_ns; /* time in calls beyond GW_CALLS_SLACK_NS each */
     uint64_t ns;       /* length of the look; 0 = the clock is not known yet */

@@ -83,17 +83,21 @@ static uint32_t cost_ppm(const struct gw_gate_sum *s) {
     return share < 1 ? (uint32_t)(share * 1e6) : 1000000u;
 }
 
-enum gw_gate_answer gw_gate_look(struct gw_gate *g, uint64_t now, uint64_t ns, uint64_t launches, uint64_t slack_ns, unsigned entries) {
+enum gw_gate_answer gw_gate_look(struct gw_gate *g, uint64_t now, const struct gw_gate_counts *c) {
     uint64_t age = now - g->start;
-    if (!entries)
+    if (!c->entries)
         return age >= GW_GATE_BLIND ? GW_GATE_OPEN : GW_GATE_WAIT;
-    if (launches >= GW_GATE_FLOW && ns) {
+    if (c->launches >= GW_GATE_FLOW && c->ns) {
         g->flowing++;
-        add(&g->all, ns, launches, slack_ns);
-        g->last[g->at++ % 8] = (struct gw_gate_sum){ns, launches, slack_ns};
+        add(&g->all, c->ns, c->launches, c->slack_ns);
+        g->last[g->at++ % 8] = (struct gw_gate_sum){c->ns, c->launches, c->slack_ns};
+    } else if (c->calls >= GW_GATE_FLOW) {
+        g->others++;
     }
+    if (!g->flowing)
+        return g->others >= GW_GATE_OTHERS || age >= GW_GATE_PATIENCE ? GW_GATE_OPEN : GW_GATE_WAIT;
     if (g->flowing < GW_GATE_LOOKS)
-        return !g->flowing && age >= GW_GATE_PATIENCE ? GW_GATE_OPEN : GW_GATE_WAIT;
+        return GW_GATE_WAIT;
     struct gw_gate_sum recent = {0};
     for (unsigned i = 0; i < 8; i++)
         add(&recent, g->last[i].ns, g->last[i].launches, g->last[i].slack);

@@ -51,7 +51,7 @@
  * it lives, windows or not, unless the host has time to spare.
  *
  *     gw_gate_start(&g, now);
- *     answer = gw_gate_look(&g, now, ns, launches, slack_ns, entries);    a few times a second
+ *     answer = gw_gate_look(&g, now, &counts);    a few times a second
  *
  * LAUNCH: what an attached CUPTI costs a launch that is counted, ns (measured; docs/overhead.md). LIMIT: of the job's time, ppm.
  * Enough looks: three with FLOW launches, so that the first steps, which load libraries, are not taken for the job.
@@ -63,7 +63,9 @@
 #define GW_GATE_FLOW 10u
 /* Nothing to count (the runtime is inside the job's libraries): go on without knowing, as late as a probe would see work. */
 #define GW_GATE_BLIND (3 * GW_POLICY_SEC)
-/* Counted entries that nobody calls for this long: the work is done by somebody else. */
+/* The job calls CUDA, but launches nothing that is counted, in so many looks: somebody else launches for it. */
+#define GW_GATE_OTHERS 10u
+/* No call at all for this long. */
 #define GW_GATE_PATIENCE (60 * GW_POLICY_SEC)
 
 enum gw_gate_answer { GW_GATE_WAIT, GW_GATE_OPEN, GW_GATE_HOLD };
@@ -72,14 +74,19 @@ struct gw_gate {
     uint32_t cost_ppm; /* expected, of the time in which kernels were launched; the larger of the last looks and all of them */
     /* private: */
     uint64_t start;
-    uint32_t flowing;
+    uint32_t flowing, others;
     struct gw_gate_sum { uint64_t ns, launches, slack; } all, last[8];
     uint32_t at;
 };
 
 void gw_gate_start(struct gw_gate *g, uint64_t now);
-/* One look of `ns` ns at the busiest thread. entries: launch entries that are counted. */
-enum gw_gate_answer gw_gate_look(struct gw_gate *g, uint64_t now, uint64_t ns, uint64_t launches, uint64_t slack_ns, unsigned entries);
+struct gw_gate_counts {
+    uint64_t ns;        /* length of the look */
+    uint64_t launches, slack_ns; /* of the thread that launches most */
+    uint64_t calls;     /* of all sorts and threads */
+    unsigned entries;   /* launch entries that are counted */
+};
+enum gw_gate_answer gw_gate_look(struct gw_gate *g, uint64_t now, const struct gw_gate_counts *c);
 
 enum gw_policy_look { GW_PL_STAY, GW_PL_PROBE_ENDED, GW_PL_LULL, GW_PL_ENOUGH };
 

@@ -114,7 +114,9 @@ static void runtime(int ms, int waits) {
         void *args[] = {(void *)0x5eed, (void *)(uintptr_t)(waits ? 1000000 : 1000)};
         for (int k = 0; k < 10; k++) {
             uint64_t t0 = ns_now();
-            wrong += cudaLaunchKernel("rt_kernel", (struct dim3){101, 102, 103}, (struct dim3){201, 202, 203}, args, 48 * 1024, NULL) != 0;
+            struct dim3 grid = {101, 102, 103}, block = {201, 202, 203};
+            wrong += (k % 2 ? cudaLaunchKernel("rt_kernel", grid, block, args, 48 * 1024, NULL)
+                            : __cudaLaunchKernel("rt_kernel", grid, block, args, 48 * 1024, NULL)) != 0;
             launches++;
             while (!waits && ns_now() - t0 < 10000)
                 ;

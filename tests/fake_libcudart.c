@@ -24,6 +24,11 @@ int cudaLaunchKernel(const void *f, struct dim3 g, struct dim3 b, void **args, s
     return 0;
 }
 
+/* What <<<>>> calls since CUDA 13. */
+int __cudaLaunchKernel(void *f, struct dim3 g, struct dim3 b, void **args, size_t shared, void *stream) {
+    return cudaLaunchKernel(f, g, b, args, shared, stream);
+}
+
 int cudaMemcpyAsync(void *dst, const void *src, size_t n, int kind, void *stream) {
     check(dst && src && kind == 1, "copy changed on the way");
     fake_copy_h2d(n, 1000, (int)(intptr_t)stream, 1);

@@ -129,7 +129,8 @@ static void no_work_costs_little(void **state) { /* a notebook that waits for it
 static enum gw_gate_answer gate(struct gw_gate *g, unsigned looks, uint64_t rate, double slack, unsigned entries) {
     enum gw_gate_answer a = GW_GATE_WAIT;
     for (unsigned i = 1; i <= looks; i++)
-        a = gw_gate_look(g, g->start + i * GW_GATE_LOOK, GW_GATE_LOOK, rate / 2, (uint64_t)(slack * GW_GATE_LOOK), entries);
+        a = gw_gate_look(g, g->start + i * GW_GATE_LOOK,
+                         &(struct gw_gate_counts){GW_GATE_LOOK, rate / 2, (uint64_t)(slack * GW_GATE_LOOK), rate, entries});
     return a;
 }
 
@@ -163,18 +164,26 @@ static void test_gate_forgets_no_phase(void **state) {
     assert_int_equal(gate(&g, 10, 136000, 0, 20), GW_GATE_HOLD); /* the last looks count by themselves */
 }
 
+static enum gw_gate_answer silent(struct gw_gate *g, uint64_t at, uint64_t ns, uint64_t launches, uint64_t calls, unsigned entries) {
+    return gw_gate_look(g, at, &(struct gw_gate_counts){ns, launches, 0, calls, entries});
+}
+
 static void test_gate_without_counts(void **state) {
     (void)state;
     struct gw_gate g;
     gw_gate_start(&g, 0);
-    assert_int_equal(gw_gate_look(&g, GW_GATE_BLIND - 1, GW_GATE_LOOK, 0, 0, 0), GW_GATE_WAIT);
-    assert_int_equal(gw_gate_look(&g, GW_GATE_BLIND, GW_GATE_LOOK, 0, 0, 0), GW_GATE_OPEN);
+    assert_int_equal(silent(&g, GW_GATE_BLIND - 1, GW_GATE_LOOK, 0, 0, 0), GW_GATE_WAIT);
+    assert_int_equal(silent(&g, GW_GATE_BLIND, GW_GATE_LOOK, 0, 0, 0), GW_GATE_OPEN);
     gw_gate_start(&g, 0);
-    assert_int_equal(gw_gate_look(&g, GW_GATE_PATIENCE - 1, GW_GATE_LOOK, 0, 0, 20), GW_GATE_WAIT);
-    assert_int_equal(gw_gate_look(&g, GW_GATE_PATIENCE, GW_GATE_LOOK, 0, 0, 20), GW_GATE_OPEN);
+    assert_int_equal(silent(&g, GW_GATE_PATIENCE - 1, GW_GATE_LOOK, 0, 0, 20), GW_GATE_WAIT);
+    assert_int_equal(silent(&g, GW_GATE_PATIENCE, GW_GATE_LOOK, 0, 0, 20), GW_GATE_OPEN);
+    gw_gate_start(&g, 0); /* it waits and copies, and somebody else launches */
+    for (unsigned i = 1; i < GW_GATE_OTHERS; i++)
+        assert_int_equal(silent(&g, i * GW_GATE_LOOK, GW_GATE_LOOK, 0, 500, 20), GW_GATE_WAIT);
+    assert_int_equal(silent(&g, GW_GATE_OTHERS * GW_GATE_LOOK, GW_GATE_LOOK, 0, 500, 20), GW_GATE_OPEN);
     gw_gate_start(&g, 0); /* clock not known yet: a look of no length says nothing */
-    for (unsigned i = 0; i < 10; i++)
-        assert_int_equal(gw_gate_look(&g, i * GW_GATE_LOOK, 0, 1000000, 0, 20), GW_GATE_WAIT);
+    for (unsigned i = 0; i < 9; i++)
+        assert_int_equal(silent(&g, i * GW_GATE_LOOK, 0, 1000000, 1000000, 20), GW_GATE_WAIT);
 }
 
 int main(void) {

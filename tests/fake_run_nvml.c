@@ -95,10 +95,18 @@ int nvmlDeviceGetFieldValues(void *h, int n, struct field *f)
 int nvmlDeviceGetComputeRunningProcesses_v3(void *h, uint32_t *n, struct process *p)
 {
     (void)h;
-    if (*n < 1)
+    if (*n < 8)
         return 7;
     p[0] = (struct process){4242, 3ull << 30, 0, 0};
     *n = 1;
+    const char *children = getenv("FAKE_NVML_CHILDREN"); /* "1": our children are on the GPU too */
+    char path[64];
+    snprintf(path, sizeof path, "/proc/self/task/%d/children", (int)getpid());
+    FILE *f = children && *children ? fopen(path, "r") : NULL;
+    for (unsigned pid; f && *n < 8 && fscanf(f, "%u", &pid) == 1;)
+        p[(*n)++] = (struct process){pid, 1ull << 30, 0, 0};
+    if (f)
+        fclose(f);
     return 0;
 }
 int nvmlGpmQueryDeviceSupport(void *h, uint32_t *s)

@@ -18,6 +18,14 @@ if(TARGET gw_pm)
   target_link_libraries(pm_probe PRIVATE gw_pm)
   add_dependencies(pm_probe fake_pm_cuda fake_pm_cupti)
 
+  gw_unit_test(pm SOURCES test_pm.c LIBS gw_pm gw_model ${GW_LIBM} ARGS ${pm_fakes})
+  if(TARGET test_pm)
+    add_dependencies(test_pm fake_pm_cuda fake_pm_cupti)
+  endif()
+  if(TARGET gpuwhy AND TARGET fake_job)
+    gw_python_test(pm test_pm.py ${CMAKE_BINARY_DIR})
+  endif()
+
   # The declarations in pm_abi.h against real headers, where there are any.
   find_path(GW_PM_INCLUDE cupti_pmsampling.h PATHS /usr/local/cuda/include /usr/local/cuda/extras/CUPTI/include
             $ENV{CUDA_HOME}/include $ENV{CUDA_HOME}/extras/CUPTI/include)

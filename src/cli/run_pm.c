@@ -171,10 +171,8 @@ static void find_gpus(struct gw_run_pm *p, const struct gw_run_pm_view *v)
     if (!gw_pm_wanted(p->pm) && p->looks >= WEAK && gw_proc_holds_file(v->proc, c->pid, "/dev/nvidia-uvm"))
         add_probable(p, v);
     unsigned now = gw_pm_wanted(p->pm);
-    if (now && !before) {
+    if (now && !before)
         gw_sink_factf(v->sink, "pm.pid", "%d", gw_pm_pid(p->pm));
-        gw_nvml_ignore(v->nvml, gw_pm_pid(p->pm));
-    }
     if (!now && p->looks >= GIVE_UP && gw_proc_holds_file(v->proc, c->pid, "/dev/nvidia-uvm"))
         p->gives_up = 1;
 }
@@ -201,6 +199,7 @@ void gw_run_pm_tick(struct gw_run_pm *p, const struct gw_run_pm_view *v)
     if (!p->pm)
         return;
     gw_pm_poll(p->pm);
+    gw_nvml_ignore(v->nvml, gw_pm_pid(p->pm)); /* it is nobody else's work on the GPU */
     if (!p->gives_up)
         find_gpus(p, v);
     say(p, v);

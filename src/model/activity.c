@@ -23,7 +23,7 @@ static void join(struct gw_activity_run *a, const struct gw_activity_run *b)
 /* Stamps are rounded: a hole of less than a hundredth is none. */
 static int may_join(const struct gw_activity_run *a, const struct gw_activity_run *b, int64_t least)
 {
-    return b->start - a->end <= (b->end - b->start) / 100 && (a->end - a->start < least || b->end - b->start < least);
+    return b->start - a->end <= (b->end - b->start) / 100 && a->end - a->start < least;
 }
 
 /* Room for more: stretches shorter than twice the shortest so far go into their neighbours. */

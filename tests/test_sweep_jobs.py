@@ -153,6 +153,29 @@ def case_a_rate_that_the_job_prints():
     s.close()
 
 
+def case_rhythm_of_the_gpu():
+    """No line is printed: the steps are found in the kernels that the GPU runs. A step has ten of them, named 0 1 2 0 1 2 0 1 2 0."""
+    job = os.path.join(BUILD, "fakes", "fake_job")
+    if not os.path.exists(job):
+        return
+    s = Sweep("")
+    env = dict(s.env(), LD_LIBRARY_PATH=os.path.join(BUILD, "fakes"), FAKE_CUPTI_LIB=os.path.join(BUILD, "fakes", "libcupti.so.13"),
+               GPUWHY_NVML=os.path.join(BUILD, "fakes", "libnvidia-ml.so.1"), FAKE_LOG=os.path.join(s.dir, "breaches"))
+    began = time.monotonic()
+    subprocess.run([job, "steps", "1000"], env=env, stdout=subprocess.DEVNULL, check=True)
+    alone = 1000 / (time.monotonic() - began)
+    p = subprocess.run([GPUWHY, "sweep", "--json", "-", "--vary", "n=100000,100001", "--repeats", "1", "--no-diagnosis"] + QUICK + ["--", job, "steps", "{n}"],
+                       env=env, cwd=s.dir, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True, timeout=60)
+    assert p.returncode == 0, p.stderr
+    r = json.loads(p.stdout)
+    assert r["found_by"] == "gpu-rhythm" and r["unit"] == "steps" and r["verdict"]["kind"] == "flat", p.stdout
+    for x in r["points"]:
+        assert x["kernels_per_step"] == 10 and 0.6 < x["rate"] / alone < 1.5, (x, alone)
+        assert x["gpu_memory_bytes"] > 0 and x["gpu_memory_total_bytes"] > x["gpu_memory_bytes"], x
+    assert not os.path.exists(env["FAKE_LOG"]), open(env["FAKE_LOG"]).read()
+    s.close()
+
+
 # --- jobs that go wrong ----------------------------------------------------------------------------------------------------
 
 

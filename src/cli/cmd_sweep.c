@@ -206,8 +206,11 @@ static void complete(struct argp_state *state, struct args *a)
         add_knob(state, o, a->vary[i]);
     if (o->is_parts && (a->varied || a->loader))
         argp_error(state, _("--loader-only varies nothing: leave --vary and --loader out, or sweep without --loader-only"));
+    if (o->is_parts && o->resume)
+        argp_error(state, _("--loader-only is done in a minute or two: leave --resume out"));
     if (o->is_parts)
         add_knob(state, o, "part=loader,model,whole");
+    o->job.counts_samples = o->is_parts;
     apply_loader(state, a);
     if (!o->sweep.knobs)
         argp_error(state, _("nothing to vary: give --vary, such as --vary workers=0,2,4,8, or --loader or --loader-only"));

@@ -2,8 +2,8 @@
  * sweep_files.c - steps by the record's files while they grow: batches that the loader handed out, kernels that the GPU ran.
  *
  * The GPU's rhythm: the sequence of kernel names of the stream with most kernels repeats itself once a step (engine/steps.h).
- * Of the names that come once in each period one is chosen, and its kernels are the marks: exact, also when a step is longer
- * than others or has a kernel more.
+ * Of the names in a period one that comes once (or else the rarest) is chosen, and its kernels are the marks: exact, also when
+ * a step is longer than others or has a kernel more.
  */
 #include <dirent.h>
 #include <fcntl.h>
@@ -18,7 +18,7 @@
 #include "engine/steps.h"
 #include "record/record_read.h"
 
-enum { PROCESSES = 64, STREAMS = 16, KERNELS = 4000000, LOOKED_AT = 200000, LEAST_KERNELS = 12 };
+enum { PROCESSES = 64, STREAMS = 16, KERNELS = 4000000, LOOKED_AT = 200000, LEAST_KERNELS = 12, CANDIDATES = 400 };
 
 struct kernel {
     uint64_t start;
@@ -46,6 +46,7 @@ struct gw_sweep_files {
     size_t files;
     struct gw_sweep_series gpu; /* steps of the main process */
     uint32_t anchor;            /* name id of the kernel that marks them; 0 none yet */
+    size_t times;               /* every so many of them are one step */
     size_t anchor_file, judged; /* kernels when the rhythm was last looked for */
     double period;
 };
@@ -235,29 +236,40 @@ static struct kernel *main_stream(const struct cuda_file *c, size_t most, size_t
     return out;
 }
 
-/* The name that comes once in each period of `p` kernels, most regularly; 0 none. */
-static uint32_t once_a_period(const struct kernel *k, size_t n, size_t p)
+/* How often `name` comes in a period of `p` kernels, and how many of its kernels follow the one so many before them by exactly
+ * p. `at` has room for n positions. */
+static size_t regular(const struct kernel *k, size_t n, size_t p, uint32_t name, size_t *at, size_t *times)
 {
-    uint32_t best = 0;
-    size_t best_hits = 0;
-    for (size_t i = 0; i < p && i < n; i++) { /* every name of the last period */
-        uint32_t name = k[n - 1 - i].name;
-        size_t seen = 0, hits = 0, before = 0;
-        for (size_t j = 0; j < n; j++) {
-            if (k[j].name != name)
-                continue;
-            hits += seen && j - before == p;
-            before = j;
-            seen++;
-        }
-        if (seen <= n / p + 1 + n / p / 8 && hits > best_hits) { /* once each, give or take an odd one */
-            best = name;
-            best_hits = hits;
-        }
-        if (i > 400)
-            break; /* enough candidates: each costs one pass */
+    size_t seen = 0, hits = 0;
+    *times = 0;
+    for (size_t j = n - p; j < n; j++)
+        *times += k[j].name == name;
+    for (size_t j = 0; j < n; j++) {
+        if (k[j].name != name)
+            continue;
+        at[seen] = j;
+        hits += seen >= *times && j - at[seen - *times] == p;
+        seen++;
     }
-    return best_hits * 4 >= n / p * 3 ? best : 0; /* regular in three periods of four */
+    return hits * 4 >= seen * 3 ? hits : 0;
+}
+
+/* The name that comes fewest times in a period of `p` kernels, once at best, and comes regularly; 0 none. */
+static uint32_t marker(const struct kernel *k, size_t n, size_t p, size_t *times)
+{
+    size_t *at = malloc(n * sizeof *at), best_hits = 0;
+    uint32_t best = 0;
+    *times = SIZE_MAX;
+    for (size_t i = 0; at && i < p && i < CANDIDATES; i++) { /* each costs one pass */
+        size_t c, hits = regular(k, n, p, k[n - 1 - i].name, at, &c);
+        if (hits && (c < *times || (c == *times && hits > best_hits))) {
+            best = k[n - 1 - i].name;
+            best_hits = hits;
+            *times = c;
+        }
+    }
+    free(at);
+    return best;
 }
 
 static void find_rhythm(struct gw_sweep_files *f, const struct cuda_file *c)
@@ -274,7 +286,7 @@ static void find_rhythm(struct gw_sweep_files *f, const struct cuda_file *c)
         size_t p = gw_steps_period(seq, n - from, &share);
         if (p) {
             size_t few = 40 * p < n - from ? 40 * p : n - from;
-            f->anchor = once_a_period(k + (n - few), few, p);
+            f->anchor = marker(k + (n - few), few, p, &f->times);
             f->period = (double)p;
         }
     }
@@ -299,8 +311,8 @@ const struct gw_sweep_series *gw_sweep_files_gpu(struct gw_sweep_files *f, doubl
     f->gpu.n = 0;
     size_t n;
     struct kernel *k = f->anchor ? main_stream(c, SIZE_MAX, &n) : NULL;
-    for (size_t i = 0; k && i < n; i++)
-        if (k[i].name == f->anchor)
+    for (size_t i = 0, seen = 0; k && i < n; i++)
+        if (k[i].name == f->anchor && seen++ % f->times == 0)
             gw_sweep_series_add(&f->gpu, (int64_t)k[i].start, NAN, 0);
     free(k);
     *kernels = f->period;

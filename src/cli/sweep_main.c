@@ -116,7 +116,7 @@ static void name_unit(struct state *st)
     st->result.found_by = found[st->o->job.source];
     st->result.unit = st->o->unit;
     if (st->o->unit == GW_SWEEP_STEPS && st->o->job.source == GW_SWEEP_BY_LOADER)
-        st->result.unit = GW_SWEEP_BATCHES;
+        st->result.unit = st->o->is_parts && st->o->job.alone_batch > 0 ? GW_SWEEP_SAMPLES : GW_SWEEP_BATCHES;
 }
 
 static int within_budget(const struct state *st)

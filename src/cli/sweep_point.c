@@ -353,7 +353,7 @@ static void check_settings(struct live *v, struct gw_sweep_run *out)
     int wanted = 0;
     for (size_t k = 0; k < v->s->knobs; k++)
         wanted |= v->job->loader_setting[k] >= 0;
-    if (!wanted && !v->job->alone)
+    if (!wanted && !v->job->counts_samples)
         return;
     gw_sweep_hook_read(v->folder, &h);
     v->job->loaders_changed = h.applied;
@@ -361,6 +361,8 @@ static void check_settings(struct live *v, struct gw_sweep_run *out)
         snprintf(v->job->alone_what, sizeof v->job->alone_what, "%s", h.dataset);
         v->job->alone_batch = h.batch;
     }
+    if (v->job->counts_samples && v->job->alone_batch > 0)
+        out->rate *= v->job->alone_batch;
     if (!wanted || h.applied || out->outcome == GW_SWEEP_OUT_OF_MEMORY)
         return;
     failed(GW_SWEEP_CRASHED, out);

@@ -26,6 +26,7 @@ struct gw_sweep_job {
     size_t envs;
     int loader_setting[GW_SWEEP_KNOBS];  /* enum gw_sweep_loader of a knob that the hook applies, -1 none */
     const char *alone;                   /* "loader" or "model"; NULL the whole job */
+    int counts_samples;                  /* batches are multiplied by the batch size that the hook saw: --loader-only */
     enum gw_sweep_source source;
     struct gw_sweep_pattern pattern;
     int no_gpu;                          /* nothing is loaded into the job */

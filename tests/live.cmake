@@ -7,6 +7,7 @@ endif()
 if(TARGET gpuwhy AND TARGET fake_cupti AND NOT GW_SANITIZE AND NOT GW_TSAN) # Python does not load sanitized libraries
   gw_python_test(live test_live.py ${CMAKE_BINARY_DIR})
   gw_python_test(windows test_windows.py ${CMAKE_BINARY_DIR})
+  gw_python_test(status test_status.py ${CMAKE_BINARY_DIR})
   set_tests_properties(windows PROPERTIES RUN_SERIAL ON) # real windows on a real clock
 endif()
 gw_python_test(hook test_hook.py ${CMAKE_SOURCE_DIR}/python/gpuwhy_hook)

@@ -14,7 +14,7 @@
 enum { EXIT_RUN_FAILED = 125, EXIT_CANNOT_START = 126, EXIT_NOT_FOUND = 127 }; /* as env(1) and timeout(1) */
 
 enum { KEY_FOR = 0x2000, KEY_FULL, KEY_WINDOWS, KEY_NO_CUDA, KEY_NO_HOOK, KEY_NO_STACKS, KEY_NO_PM, KEY_STATUS, KEY_MAX_SIZE, KEY_NO_REPORT,
-       KEY_KINDS, KEY_GPU_RECORDS };
+       KEY_KINDS, KEY_GPU_RECORDS, KEY_AFTER_STEPS };
 
 struct args {
     struct gw_cli_options cli;
@@ -27,6 +27,9 @@ static const struct argp_option options[] = {
     {NULL, 0, NULL, 0, N_("Recording:"), 1},
     {"output", 'o', N_("DIR"), 0, N_("folder for the record (default: gpuwhy-DATE-TIME in the working directory)"), 1},
     {"for", KEY_FOR, N_("TIME"), 0, N_("end the recording after TIME, such as 30s or 5m, report, and let the job go on"), 1},
+    {"after-steps", KEY_AFTER_STEPS, N_("N"), 0,
+     N_("record no GPU work before N batches were taken from a torch DataLoader, evaluation included; a job without one is recorded "
+        "after a minute of CUDA"), 1},
     {"full", KEY_FULL, NULL, 0, N_("record all GPU work from the start, not in windows; costs the job a few percent"), 1},
     {"windows", KEY_WINDOWS, N_("FIRST,LEN,NEXT,PERIOD"), 0,
      N_("record GPU work at fixed times: the first window FIRST after CUDA starts and LEN long, then NEXT long every PERIOD "
@@ -41,7 +44,8 @@ static const struct argp_option options[] = {
     {"no-pm", KEY_NO_PM, NULL, 0, N_("do not sample the GPUs' hardware counters over the whole run"), 1},
     {"kinds", KEY_KINDS, N_("LIST"), 0,
      N_("GPU record kinds: any of kernels,copies,runtime,driver,sync,overhead (default: all of them)"), 1},
-    {"status", KEY_STATUS, NULL, 0, N_("show a live line on the terminal"), 1},
+    {"status", KEY_STATUS, NULL, 0,
+     N_("show a live line on the terminal: steps, GPU utilization and what the SMs really do, and a guess at the cause"), 1},
     {"no-report", KEY_NO_REPORT, NULL, 0, N_("record only; diagnose later with gpuwhy read DIR"), 1},
     {NULL, 0, NULL, 0, NULL, 0}};
 
@@ -96,6 +100,15 @@ static uint64_t parse_size(const char *s)
     return *end || v > (UINT64_MAX >> shift) ? 0 : (uint64_t)v << shift;
 }
 
+/* A whole number above 0; 0 for anything else. */
+static uint64_t parse_count(const char *s)
+{
+    char *end = NULL;
+    errno = 0;
+    unsigned long long v = isdigit((unsigned char)*s) ? strtoull(s, &end, 10) : 0;
+    return !v || *end || errno ? 0 : v;
+}
+
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
     struct args *a = state->input;
@@ -127,6 +140,11 @@ static error_t parse(int key, char *arg, struct argp_state *state)
             gw_cli_usage(state, _("--max-size=%s is no size; write it like 800M or 4G"), arg);
         return 0;
     case KEY_FULL: a->run.full = 1; return 0;
+    case KEY_AFTER_STEPS:
+        a->run.after_steps = parse_count(arg);
+        if (!a->run.after_steps)
+            gw_cli_usage(state, _("--after-steps=%s is no number of steps"), arg);
+        return 0;
     case KEY_GPU_RECORDS:
         a->run.always = strcmp(arg, "always") == 0;
         a->run.no_cuda = strcmp(arg, "never") == 0;
@@ -143,6 +161,11 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         return ARGP_ERR_UNKNOWN; /* the command comes in ARGP_KEY_ARGS */
     case ARGP_KEY_ARGS:
         a->command = state->argv + state->next;
+        return 0;
+    case ARGP_KEY_END:
+        if (a->run.after_steps && (a->run.full || a->run.no_cuda || a->run.no_hook))
+            gw_cli_usage(state, _("--after-steps counts with the settings hook and decides when windows begin: it does not go with "
+                                  "--full, --no-gpu-records, --gpu-records=never or --no-hook"));
         return 0;
     case ARGP_KEY_NO_ARGS:
         gw_cli_usage(state, _("no COMMAND given"));

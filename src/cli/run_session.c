@@ -41,6 +41,8 @@
 #define SYSTEM_COST 0.007
 #define NVML_COST 0.01
 enum { MACHINE_WAIT_MS = 1000 }; /* at the end of a job that was shorter than the look at its machine */
+#define NEVER_NS (365 * 24 * 3600 * SEC)
+#define PATIENCE (60 * SEC) /* with CUDA in use and no step counted: then --after-steps has nothing to count */
 enum { WARN_IGNORED = 1, WARN_STATE = 2, WARN_BUSY = 4 };
 
 static uint64_t now_ns(void) { return gw_clock_ns(CLOCK_MONOTONIC); }
@@ -71,7 +73,11 @@ static void fill_control(struct gw_session *s)
     c->max_bytes = s->o.max_bytes;
     c->kinds = s->o.kinds;
     c->recorder_pid = (uint32_t)getpid();
-    c->adaptive = !s->o.full && !s->o.fixed;
+    c->adaptive = !s->o.full && !s->o.fixed && !s->o.after_steps;
+    if (s->o.after_steps) { /* windows of a fixed length that wait for a word of ours (open_now) */
+        c->first_ns = NEVER_NS;
+        s->is_held = 1;
+    }
     c->look_first = c->adaptive && !s->o.always;
 }
 
@@ -134,6 +140,8 @@ static void set_environment(struct gw_session *s)
     if (!s->o.no_hook && gw_run_find_hook(path, sizeof path) == 0) {
         add_env(s, "PYTHONPATH", path, getenv("PYTHONPATH"));
         add_env(s, "GPUWHY_HOOK", s->folder, NULL);
+        if (s->o.after_steps || s->status.fd >= 0)
+            add_env(s, "GPUWHY_LOADER_MARKS", "1", NULL);
     }
 }
 
@@ -143,6 +151,7 @@ int gw_session_open(struct gw_session *s, const struct gw_run_options *o, struct
     s->o = *o;
     s->dir = s->proc = s->sys = -1;
     s->tick_ns = TICK_FAST;
+    gw_status_open(&s->status, o->status, STDERR_FILENO);
     s->due.system_ns = SYSTEM_EVERY;
     s->due.nvml_ns = NVML_EVERY;
     int rc = make_folder(s, err);
@@ -208,6 +217,7 @@ static void warn_state(struct gw_session *s, const struct gw_rec_file *h)
     if (!gw_rec_state_loses(state) || (s->warned & WARN_STATE) || s->o.quiet)
         return;
     s->warned |= WARN_STATE;
+    gw_status_clear(&s->status);
     if (h->status.cupti_result)
         gw_cli_error(_("process %u: %s (CUPTI result %d)"), h->pid, _(gw_rec_state_text(state)), h->status.cupti_result);
     else
@@ -243,6 +253,7 @@ static void look_at_files(struct gw_session *s)
                 gw_tree_set_injected(s->tree, (int)h.pid), gw_tree_set_calls(s->tree, (int)h.pid, h.status.calls_table, h.status.calls_slots);
             warn_state(s, &h);
             s->saw_injected = 1;
+            s->injected_ns = s->injected_ns ? s->injected_ns : now_ns();
         }
         close(f);
     }
@@ -268,6 +279,7 @@ static void check_ignored(struct gw_session *s)
             ++s->ignored_looks < 2)
             continue;
         s->warned |= WARN_IGNORED;
+        gw_status_clear(&s->status);
         if (!gw_proc_env_value(s->proc, p->pid, "CUDA_INJECTION64_PATH", value, sizeof value))
             snprintf(value, sizeof value, "(not set in its environment)");
         gw_sink_factf(s->sink, "injection.ignored", "pid %d: %s", p->pid, value);
@@ -279,24 +291,38 @@ static void check_ignored(struct gw_session *s)
 
 /* --- the loop --------------------------------------------------------------------------------------------------------- */
 
-static void status_line(struct gw_session *s, uint64_t now)
+/* --after-steps: lets the windows begin when enough batches were taken, or when there is nothing to count. */
+static void look_at_steps(struct gw_session *s, uint64_t now)
 {
-    if (!s->o.status || !isatty(STDERR_FILENO))
+    if (!s->is_held && s->status.fd < 0)
         return;
-    int gpu = gw_nvml_utilization(s->nvml);
-    char util[24] = "n/a";
-    if (gpu >= 0)
-        snprintf(util, sizeof util, "%d %%", gpu);
-    unsigned long long sec = (now - s->started_ns) / SEC;
-    fprintf(stderr, "\r\033[Kgpuwhy: %llu:%02llu  GPU %s  %zu processes  %llu GPU records%s", sec / 60, sec % 60, util,
-            s->tree ? gw_tree_alive(s->tree) : 0, (unsigned long long)s->records, s->open_windows ? "  [window open]" : "");
-    fflush(stderr);
+    s->steps = gw_status_steps(s->dir);
+    int is_blind = !s->steps && s->injected_ns && now - s->injected_ns > PATIENCE;
+    if (!s->is_held || (s->steps < s->o.after_steps && !is_blind))
+        return;
+    s->is_held = 0;
+    s->control.open_now++;
+    (void)write_control(s);
+    if (is_blind) {
+        gw_sink_fact(s->sink, "after_steps", "nothing to count");
+        gw_status_clear(&s->status);
+        gw_cli_error(_("--after-steps: this job takes no batches from a torch DataLoader, so its steps cannot be counted; GPU work "
+                       "is recorded from now on"));
+    } else {
+        gw_sink_factf(s->sink, "after_steps", "%llu batches", (unsigned long long)s->steps);
+    }
 }
 
-static void clear_status_line(const struct gw_session *s)
+/* The job ended before its steps were done. */
+static void still_held(struct gw_session *s)
 {
-    if (s->o.status && isatty(STDERR_FILENO))
-        fputs("\r\033[K", stderr);
+    if (!s->is_held)
+        return;
+    s->steps = gw_status_steps(s->dir);
+    gw_sink_factf(s->sink, "after_steps", "not reached: %llu batches", (unsigned long long)s->steps);
+    gw_cli_error(_("--after-steps=%llu: the job took %llu batches from its DataLoader, so no GPU work was recorded; give a smaller "
+                   "number"),
+                 (unsigned long long)s->o.after_steps, (unsigned long long)s->steps);
 }
 
 static uint64_t own_cpu(void) { return gw_clock_ns(CLOCK_PROCESS_CPUTIME_ID); }
@@ -336,6 +362,7 @@ void gw_session_tick(struct gw_session *s)
     if (now >= d->sample && s->tree) {
         uint64_t cpu = own_cpu();
         gw_tree_sample(s->tree);
+        gw_status_samples(&s->status, s->sink, s->tree);
         d->sample_cpu += own_cpu() - cpu;
         d->sample = now + s->tick_ns;
     }
@@ -343,6 +370,7 @@ void gw_session_tick(struct gw_session *s)
         uint64_t cpu = own_cpu();
         gw_system_sample(s->system);
         look_at_files(s);
+        look_at_steps(s, now);
         d->system_cpu += own_cpu() - cpu;
         d->system = now + d->system_ns;
     }
@@ -358,7 +386,7 @@ void gw_session_tick(struct gw_session *s)
         machine_failed(s, gw_machine_poll(&s->machine));
         check_ignored(s);
         gw_run_pm_tick(&s->pm, &(struct gw_run_pm_view){s->dir, s->proc, s->sink, s->tree, s->nvml, s->o.quiet});
-        status_line(s, now);
+        gw_status_draw(&s->status, &(struct gw_status_view){s->started_ns, s->steps, s->records, s->open_windows > 0, s->nvml}, now);
         watch_own_cost(s, d, now);
         d->second = now + SEC;
     }
@@ -421,7 +449,7 @@ enum gw_loop_end gw_session_loop(struct gw_session *s, struct gw_child *c)
     }
     if (c->ended)
         why = GW_LOOP_JOB_ENDED;
-    clear_status_line(s);
+    gw_status_clear(&s->status);
     if (fd >= 0)
         close(fd);
     return why;
@@ -458,6 +486,7 @@ void gw_session_stop(struct gw_session *s, const struct gw_child *c)
         nanosleep(&ts, NULL);
     }
     look_at_files(s);
+    still_held(s);
     machine_failed(s, gw_machine_finish(&s->machine, MACHINE_WAIT_MS));
     struct gw_sink *k = s->sink;
     gw_sink_tick(k);

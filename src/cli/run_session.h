@@ -14,12 +14,14 @@
 #include "cli/run_child.h"
 #include "cli/run_machine.h"
 #include "cli/run_pm.h"
+#include "cli/run_status.h"
 #include "record/record.h"
 
 struct gw_run_options {
     const char *folder;       /* -o; NULL = a new name in the working directory */
     int64_t for_ns;           /* --for; 0 = as long as the job runs */
     int64_t first_ns, first_len_ns, window_ns, period_ns; /* --windows; window_ns 0 with full */
+    uint64_t after_steps;     /* --after-steps: no window before so many batches; 0 = not asked for */
     int full;                 /* --full */
     int fixed;                /* --windows: at the times above; else windows follow the work */
     int no_cuda;              /* --no-gpu-records, --gpu-records=never */
@@ -45,7 +47,7 @@ struct gw_session {
     char folder[4096];        /* absolute */
     int dir;                  /* descriptor of it */
     struct gw_control control;
-    char *env[8];             /* for gw_child_start(); NULL-terminated */
+    char *env[12];            /* for gw_child_start(); NULL-terminated */
     struct gw_sink *sink;
     struct gw_tree *tree;
     struct gw_system *system;
@@ -56,6 +58,10 @@ struct gw_session {
     int is_recording;
     int ignored_looks;        /* times in a row that CUDA ran without us */
     int saw_injected, warned; /* warned: bits of messages already given */
+    uint64_t injected_ns;     /* CLOCK_MONOTONIC of the first sight of CUDA with our library in it; 0 not yet */
+    uint64_t steps;           /* gw_status_steps(), when it is asked for */
+    int is_held;              /* --after-steps: windows wait */
+    struct gw_status status;  /* the live line */
     uint64_t started_ns, ended_ns; /* CLOCK_MONOTONIC */
     uint64_t records;         /* activity records of all processes, as their files say */
     uint64_t gpu_bytes;

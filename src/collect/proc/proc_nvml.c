@@ -3,6 +3,7 @@
 
 #include <dlfcn.h>
 #include <math.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +16,7 @@ enum counter {
     N_COUNT
 };
 
-enum { MAX_DEVICES = 64, GPM_WAIT_MS = 110 }; /* GPM needs more than 100 ms between the two samples it compares */
+enum { GPM_SM = 2 /* of GW_GPM_COUNTERS */, MAX_DEVICES = 64, GPM_WAIT_MS = 110 }; /* GPM needs more than 100 ms between the two samples it compares */
 
 struct field { /* nvmlFieldValue_t */
     uint32_t id, scope;
@@ -94,6 +95,7 @@ struct device {
     uint64_t gpm_ns;     /* CLOCK_MONOTONIC of gpm[1] */
     int gpm_ready;       /* gpm[1] holds a sample */
     int utilization;
+    int sm;              /* SM activity of the last GPM interval, percent; -1 unknown */
 };
 
 struct gw_nvml_live {
@@ -212,7 +214,7 @@ struct gw_nvml_live *gw_nvml_open(struct gw_sink *sink, const char *library)
     if (n->call_cuda && n->call_cuda(&cuda) == 0)
         gw_sink_factf(sink, "nvml.cuda_driver", "%d", cuda);
     for (uint32_t i = 0; i < n->n; i++) {
-        n->dev[i].utilization = -1;
+        n->dev[i].utilization = n->dev[i].sm = -1;
         if (n->call_handle(i, &n->dev[i].handle) != 0)
             n->dev[i].handle = NULL;
         if (!n->dev[i].handle)
@@ -302,8 +304,10 @@ static void sample_gpm(struct gw_nvml_live *n, uint32_t i, struct device *d)
     if (n->call_gpm_metrics(&g) != 0)
         return;
     for (int k = 0; k < GPM_COUNT; k++)
-        if (g.m[k].result == 0)
+        if (g.m[k].result == 0) {
             gw_sink_counter(n->sink, n->gpm_name[k], (int)i, 0, 0, g.m[k].value);
+            d->sm = g.m[k].id == GPM_SM ? (int)(g.m[k].value + 0.5) : d->sm;
+        }
 }
 
 static void sample_device(struct gw_nvml_live *n, uint32_t i, struct device *d)
@@ -396,13 +400,19 @@ void gw_nvml_ignore(struct gw_nvml_live *n, int pid)
 
 unsigned gw_nvml_devices(const struct gw_nvml_live *n) { return n ? n->n : 0; }
 
-int gw_nvml_utilization(const struct gw_nvml_live *n)
+static int mean(const struct gw_nvml_live *n, size_t field)
 {
     int sum = 0, known = 0;
-    for (uint32_t i = 0; n && i < n->n; i++)
-        if (n->dev[i].utilization >= 0) {
-            sum += n->dev[i].utilization;
+    for (uint32_t i = 0; n && i < n->n; i++) {
+        int v;
+        memcpy(&v, (const char *)&n->dev[i] + field, sizeof v);
+        if (v >= 0) {
+            sum += v;
             known++;
         }
+    }
     return known ? sum / known : -1;
 }
+
+int gw_nvml_utilization(const struct gw_nvml_live *n) { return mean(n, offsetof(struct device, utilization)); }
+int gw_nvml_sm_activity(const struct gw_nvml_live *n) { return mean(n, offsetof(struct device, sm)); }

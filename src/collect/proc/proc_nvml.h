@@ -67,5 +67,7 @@ int gw_nvml_device_utilization(const struct gw_nvml_live *n, unsigned i);
 void gw_nvml_ignore(struct gw_nvml_live *n, int pid);
 /* Mean utilization of all devices at the last sample, percent; -1 unknown. For the status line. */
 int gw_nvml_utilization(const struct gw_nvml_live *n);
+/* The same of SM activity, where the GPU has GPM (Hopper and later). */
+int gw_nvml_sm_activity(const struct gw_nvml_live *n);
 
 #endif

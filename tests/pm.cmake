@@ -26,6 +26,10 @@ if(TARGET gw_pm)
     gw_python_test(pm test_pm.py ${CMAKE_BINARY_DIR})
   endif()
 
+  add_executable(replay_record ${CMAKE_CURRENT_LIST_DIR}/../fuzz/replay.c ${CMAKE_CURRENT_LIST_DIR}/../fuzz/fuzz_record.c)
+  target_link_libraries(replay_record PRIVATE gw_import gw_layers gw_record)
+  add_test(NAME fuzz.record COMMAND replay_record ${CMAKE_CURRENT_LIST_DIR}/../fuzz/corpus/record)
+
   # The declarations in pm_abi.h against real headers, where there are any.
   find_path(GW_PM_INCLUDE cupti_pmsampling.h PATHS /usr/local/cuda/include /usr/local/cuda/extras/CUPTI/include
             $ENV{CUDA_HOME}/include $ENV{CUDA_HOME}/extras/CUPTI/include)

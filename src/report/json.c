@@ -98,7 +98,6 @@ static void steps(struct gw_json *j, const struct gw_report *r)
     gw_json_end(j);
 }
 
-/* One line a row: these are tables. */
 static void windows(struct gw_json *j, const struct gw_report *r)
 {
     gw_json_array(j, "windows");
@@ -118,6 +117,7 @@ static void windows(struct gw_json *j, const struct gw_report *r)
     gw_json_end(j);
 }
 
+/* One line a row: these are tables. */
 static void kernels(struct gw_json *j, const char *key, const char *name, const struct gw_report_kernel *list, size_t n)
 {
     gw_json_array(j, key);
@@ -345,8 +345,8 @@ int gw_render_json(const struct gw_report *rep, FILE *out)
     source(&j, rep);
     devices(&j, rep);
     steps(&j, rep);
-    gw_json_object(&j, "verdict");
     windows(&j, rep);
+    gw_json_object(&j, "verdict");
     gw_json_string(&j, "finding", rep->verdict.finding ? rep->verdict.finding : "none");
     gw_json_string(&j, "layer", rep->verdict.layer ? rep->verdict.layer : "outside");
     gw_json_string(&j, "sentence", or_empty(rep->verdict.sentence));

@@ -18,7 +18,8 @@
 #include "engine/steps.h"
 #include "record/record_read.h"
 
-enum { PROCESSES = 64, STREAMS = 16, KERNELS = 4000000, LOOKED_AT = 200000, LEAST_KERNELS = 12, CANDIDATES = 400 };
+enum { PROCESSES = 64, STREAMS = 16, KERNELS = 4000000, LOOKED_AT = 200000, LEAST_KERNELS = 12, CANDIDATES = 400, TRIED = 4000, LONGEST_TRIED = 1000 };
+#define TRIED_MATCH 0.95 /* share of the kernels that must repeat; more than engine/steps.c asks, because more is tried */
 
 struct kernel {
     uint64_t start;
@@ -272,6 +273,24 @@ static uint32_t marker(const struct kernel *k, size_t n, size_t p, size_t *times
     return best;
 }
 
+/* gw_steps_period() tries the distances at which single names come back. Where every name comes several times a step it finds
+ * none: then all short periods are tried, on the last kernels only. */
+static size_t period_by_trial(const uint32_t *seq, size_t n)
+{
+    if (n > TRIED) {
+        seq += n - TRIED;
+        n = TRIED;
+    }
+    for (size_t p = 1; p <= LONGEST_TRIED && p * 3 <= n; p++) {
+        size_t hits = 0;
+        for (size_t i = 0; i + p < n; i++)
+            hits += seq[i] == seq[i + p];
+        if ((double)hits >= TRIED_MATCH * (double)(n - p))
+            return p;
+    }
+    return 0;
+}
+
 static void find_rhythm(struct gw_sweep_files *f, const struct cuda_file *c)
 {
     size_t n;
@@ -284,6 +303,8 @@ static void find_rhythm(struct gw_sweep_files *f, const struct cuda_file *c)
         for (size_t i = from; i < n; i++)
             seq[i - from] = k[i].name;
         size_t p = gw_steps_period(seq, n - from, &share);
+        if (!p)
+            p = period_by_trial(seq, n - from);
         if (p) {
             size_t few = 40 * p < n - from ? 40 * p : n - from;
             f->anchor = marker(k + (n - few), few, p, &f->times);

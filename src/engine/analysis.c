@@ -100,7 +100,7 @@ static void count_host_events(struct gw_analysis *an, struct gw_dev *d)
             continue;
         for (size_t i = 0; i < lane[l].count; i++) {
             const struct gw_event *e = gw_ev(an, lane[l].order[i]);
-            d->host_events += e->start >= an->w0 && e->start < an->w1 && e->kind != GW_KIND_OVERHEAD;
+            d->host_events += e->start >= an->w0 && e->start < an->w1 && e->kind != GW_KIND_OVERHEAD && e->kind != GW_KIND_SAMPLE;
         }
     }
 }

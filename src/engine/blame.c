@@ -22,11 +22,15 @@
 #define GW_LATENCY_FACTOR 10       /* a launch that takes this many times the usual latency waited for something */
 #define GW_LATENCY_MIN_NS 100000
 #define GW_CLOCK_SLACK_NS 5000     /* GPU and host clocks agree to a few us in the recordings seen */
-/* What torch.profiler costs the host for each host event it records, ns. Four paired runs with and without it on an H200
- * machine: 0.9 (optimizer loop), 1.6, 4.2, 5.1 us (training steps with autograd). */
-#define GW_PROFILER_EVENT_NS 2500.0
-#define GW_PROFILER_EVENT_MAX_NS 5000.0
-#define GW_PROFILER_FLOOR 0.42     /* the most it was seen to slow dispatch down: 2.4 times */
+/* What recorders cost the host for each host event that they record, ns: likely, and the other end of what was measured; and
+ * the most they were seen to slow dispatch down. All on one H200 machine.
+ * torch.profiler: four paired runs, 0.9 (optimizer loop), 1.6, 4.2, 5.1 us (training steps with autograd); 2.4 times.
+ * gpuwhy run: a launch-bound loop of 600 kernels and 5200 calls in a step of some 6.5 ms, 1.14 times (records of calls
+ * switched on and off in one process) and 1.47 times (--full against no recorder). */
+static const struct {
+    const char *profiler;
+    double event, event_max, floor;
+} recorders[] = {{"torch.profiler", 2500, 5000, 0.42}, {"gpuwhy run", 350, 600, 0.67}};
 
 enum { SPLIT = 1 };                /* gw_piece.pad of a provisional piece: dispatch after a wait */
 
@@ -239,10 +243,11 @@ static void profiler_cost(struct gw_analysis *an, const struct gw_dev *d)
     an->dispatch_likely = an->dispatch_low = 1;
     double dispatch = (double)d->host_ns[GW_CAUSE_LAUNCH], n = (double)d->host_events;
     const char *who = an->t->facts.profiler;
-    if (!who || strcmp(who, "torch.profiler") || dispatch <= 0)
-        return;
-    an->dispatch_likely = fmax(GW_PROFILER_FLOOR, 1 - n * GW_PROFILER_EVENT_NS / dispatch);
-    an->dispatch_low = fmax(GW_PROFILER_FLOOR, 1 - n * GW_PROFILER_EVENT_MAX_NS / dispatch);
+    for (size_t i = 0; who && dispatch > 0 && i < sizeof recorders / sizeof *recorders; i++)
+        if (!strcmp(who, recorders[i].profiler)) {
+            an->dispatch_likely = fmax(recorders[i].floor, 1 - n * recorders[i].event / dispatch);
+            an->dispatch_low = fmax(recorders[i].floor, 1 - n * recorders[i].event_max / dispatch);
+        }
 }
 
 /* Part of dispatch-after-a-wait that would be lost without the waits too: 0..1. */
@@ -370,8 +375,11 @@ static struct gw_block *block_of(struct gw_dev *d, const struct gw_analysis *an,
 {
     struct gw_block *bl = (struct gw_block *)(uintptr_t)d->blocks;
     size_t lo = gw_block_at(an, d, gw_ev(an, call)->start);
-    /* the call itself, or the waiting call inside the operator that is blamed */
-    return lo < d->nblocks && (bl[lo].call == call || gw_ev(an, bl[lo].call)->start < gw_ev(an, call)->end) ? bl + lo : NULL;
+    if (lo >= d->nblocks)
+        return NULL;
+    /* the call itself, the waiting call inside the operator that is blamed, or the one that waits for the call's copy */
+    int its_copy = gw_ev(an, call)->link != GW_NONE && bl[lo].copy_op == gw_ev(an, call)->link;
+    return bl[lo].call == call || its_copy || gw_ev(an, bl[lo].call)->start < gw_ev(an, call)->end ? bl + lo : NULL;
 }
 
 /* How long each blocking call waited for a busy GPU, and what idle time followed it. */

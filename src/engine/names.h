@@ -70,6 +70,7 @@ enum {                  /* contexts of host ranges; a range inherits those of th
     GW_CTX_FEEDS_READ = 1u << 18,/* per event: computes a value that the next operator reads (set by the analysis) */
     GW_CTX_SAVES = 1u << 19,     /* named just "checkpoint": a checkpoint on disk, or activation checkpointing */
     GW_CTX_KERNELS = 1u << 20,   /* per event, only under such a name: launches kernels (set by the analysis) */
+    GW_CTX_BARE_READ = 1u << 22, /* per event: the copy of a value that is read, no operator around it (set by the analysis) */
     GW_CTX_TO_HOST = 1u << 21    /* per event, only under such a name: copies to the host (set by the analysis) */
 };
 

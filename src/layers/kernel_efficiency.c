@@ -19,7 +19,7 @@ int gw_find_host_sync(struct gw_diag *d)
         n++;
         drained += b->drained;
         after += b->idle_after;
-        explicit_n += e->up == GW_NONE || gw_ev(d->an, e->up)->kind != GW_KIND_OP;
+        explicit_n += (e->up == GW_NONE || gw_ev(d->an, e->up)->kind != GW_KIND_OP) && !(d->an->ctx[b->call] & GW_CTX_SYNC_OP);
         gw_places_add(p, b->call, b->idle_after);
     }
     if (d->busy >= GW_LIM_BUSY || gw_diag_share(d, GW_CAUSE_HOST_SYNC) < GW_LIM_SHARE || !n || d->answer[GW_F_DEBUG_MODE] == GW_FIRED) {

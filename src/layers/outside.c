@@ -72,7 +72,8 @@ static struct gw_draft *phase_finding(struct gw_diag *d, enum gw_finding_id id, 
     }
     gone.drop_wait = cause == GW_CAUSE_CHECKPOINT ? 1u << GW_CAUSE_BLOCKING_COPY : 0;
     gw_diag_gain(d, f, &low, &gone, &gone);
-    f->f.confidence = guessed ? GW_CONF_MEDIUM : GW_CONF_HIGH;
+    /* host code alone, in a recording that has no words for host code, may be anything */
+    f->f.confidence = !guessed ? GW_CONF_HIGH : cause == GW_CAUSE_EVALUATION && !d->an->ranges ? GW_CONF_LOW : GW_CONF_MEDIUM;
     if (*n)
         gw_diag_seen(d, f, (double)*n, "count", "step times", _("%zu of %zu steps take %s longer than the median of %s"), *n,
                      d->an->steps.steady_last - d->an->steps.steady_first, gw_diag_time_text(d, (double)excess / (double)*n),

@@ -153,6 +153,74 @@ def case_damaged_facts():
     return r
 
 
+def case_as_nobody():
+    """An ordinary user without rights on the machine: everything is there, and nothing is said to be missing but NVML."""
+    r = Run()
+    if os.getuid() != 0 or not shutil.which("setpriv"):
+        return r # who is not root is that user already, in every other case
+    os.chmod(r.dir, 0o777)
+    user = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--"]
+    env = r.env(GPUWHY_NVML="/nonexistent/libnvidia-ml.so.1", HOME="/nonexistent")
+    code = "import time\nfor i in range(3): time.sleep(0.5)"
+    p = subprocess.run(user + [GPUWHY, "run", "-o", r.rec, "--no-report", "--", sys.executable, "-c", code], cwd=r.dir, env=env,
+                       stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60, check=False)
+    if b"cannot be started" in p.stderr or b"failed to execute" in p.stderr:
+        return r # the build folder is not open to others
+    assert p.returncode == 0 and p.stderr == b"", p.stderr
+    notes = r.read().report["trust"]["notes"]
+    assert any(n.startswith("utilization, clocks, memory, power and heat of the GPUs are not known: libnvidia-ml.so.1 is not there. To have it: ")
+               for n in notes), notes
+    assert not any("file and line" in n or "waits for files" in n or "bytes that processes" in n for n in notes), notes
+    assert r.check()["summary"]["good"] > 5
+    return r
+
+
+def case_a_job_that_shuts_us_out():
+    """Without ptrace rights on the job: each thing that is lost has its sentence, and the rest is there."""
+    r = Run()
+    if os.getuid() != 0 or not shutil.which("setpriv"):
+        return r
+    os.chmod(r.dir, 0o777)
+    user = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--"]
+    code = "import ctypes, time\nctypes.CDLL(None).prctl(4, 0)\nfor i in range(6): time.sleep(0.5)" # PR_SET_DUMPABLE
+    p = subprocess.run(user + [GPUWHY, "run", "-o", r.rec, "--no-report", "--no-hook", "--", sys.executable, "-c", code], cwd=r.dir,
+                       env=r.env(HOME="/nonexistent"), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60, check=False)
+    if b"cannot be started" in p.stderr or b"failed to execute" in p.stderr:
+        return r
+    assert p.returncode == 0 and p.stderr == b"", p.stderr
+    notes = " | ".join(r.read().report["trust"]["notes"])
+    for lost, why in (("causes are told without the file and line of the Python code: process ", "To have it: run gpuwhy as the user of the job"),
+                      ("waits for files, pipes and locks are told apart by the kernel's function alone, or not at all: /proc/PID/task/TID/syscall is not readable", ""),
+                      ("bytes that processes read and write are not known: /proc/PID/io is not readable", "some containers hide /proc/PID/io")):
+        assert lost in notes and why in notes, (lost, notes)
+    return r
+
+
+def case_the_recorder_is_killed():
+    """kill -9 of the recorder while the machine is looked at: the job goes on, and nothing of ours stays behind."""
+    r = Run()
+    p = subprocess.Popen([GPUWHY, "run", "-o", r.rec, "--no-report", "--", sys.executable, "-c", "import time; time.sleep(2); print('alive', flush=True)"],
+                         env=r.env(), cwd=r.dir, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    while not os.path.exists(os.path.join(r.rec, "record.gwr")):
+        time.sleep(0.005)
+    time.sleep(0.1)
+    p.kill()
+    assert p.stdout.read() == b"alive\n"
+    p.wait()
+    time.sleep(0.5)
+    left = []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open("/proc/%s/cmdline" % pid, "rb") as f:
+                if r.rec.encode() in f.read():
+                    left.append(pid)
+        except OSError:
+            pass
+    assert not left, left
+    r.read() # and what was written can be read
+    return r
+
+
 def case_a_trace_with_its_machine():
     """--machine: a saved check beside a trace of another tool, and what is measured there."""
     r = Run()

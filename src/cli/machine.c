@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/gw_i18n.h"
 #include "cli/check_findings.h"
 #include "collect/capture/capture.h"
 #include "collect/capture/record_env.h"
@@ -235,6 +236,40 @@ static void add_to_verdict(struct gw_report *r, const struct gw_finding *add, si
                                               r->verdict.sentence, list);
 }
 
+/* --- what could not be seen --------------------------------------------------------------------------------------------- */
+
+static const struct {
+    const char *key, *lost, *remedy;
+} permissions[] = {
+#define GW_PERMISSION(key, lost, remedy) {"permission." key, lost, remedy},
+#include "collect/permissions.def"
+#undef GW_PERMISSION
+};
+
+/* One note for each permission or library that the recorder lacked: what that costs, why, and what to do. */
+static int add_permissions(struct gw_report *r, const struct gw_env *env, struct gw_arena *arena)
+{
+    enum { ROWS = sizeof permissions / sizeof *permissions };
+    const char **notes = gw_arena_calloc(arena, r->trust.note_count + ROWS, sizeof *notes);
+    if (!notes)
+        return GW_ENOMEM;
+    size_t n = r->trust.note_count;
+    if (n)
+        memcpy(notes, r->trust.notes, n * sizeof *notes);
+    for (size_t k = 0; k < ROWS; k++)
+        for (size_t i = 0; i < gw_env_count(env, GW_REC_NOTE); i++) {
+            const struct gw_env_note *note = gw_env_at(env, GW_REC_NOTE, i);
+            if (!note->where || strcmp(note->where, permissions[k].key) != 0)
+                continue;
+            const char *why = strncmp(note->text, "no: ", 4) == 0 ? note->text + 4 : note->text;
+            notes[n++] = gw_arena_printf(arena, _("%s: %s. To have it: %s"), _(permissions[k].lost), why, _(permissions[k].remedy));
+            break;
+        }
+    r->trust.notes = notes;
+    r->trust.note_count = n;
+    return GW_OK;
+}
+
 static int merge(struct gw_report *r, const struct gw_analysis *an, const struct gw_env *env, struct gw_arena *arena)
 {
     struct gw_check_list *l = gw_checks_run(env, arena);
@@ -254,6 +289,8 @@ static int merge(struct gw_report *r, const struct gw_analysis *an, const struct
     }
     add_to_verdict(r, f, kept, arena);
     if (add_findings(r, f, kept, arena) < 0)
+        return GW_ENOMEM;
+    if (add_permissions(r, env, arena) < 0)
         return GW_ENOMEM;
     return close_questions(r, an, l, arena);
 }

@@ -215,6 +215,9 @@ static void take_facts(struct samples *s, const struct gw_chunk *c)
     while (gw_slice_line(&rest, &line)) {
         if (gw_slice_starts(line, "gpu.")) {
             gpu_fact(s, (struct gw_slice){line.p + 4, line.n - 4});
+        } else if (gw_slice_starts(line, "permission.") && gw_slice_split(&line, '=', &key)) {
+            gw_env_note(s->env, gw_env_dup(s->env, key.p, key.n), "%.*s", (int)line.n, line.p);
+            s->found = 1;
         } else if (gw_slice_starts(line, "nvml.driver=") && !gw_env_str(s->env, GW_HSTR_DRIVER)) {
             gw_slice_split(&line, '=', &key);
             gw_env_set_str(s->env, GW_HSTR_DRIVER, line.p, line.n);

@@ -225,7 +225,10 @@ struct gw_nvml_live *gw_nvml_open(struct gw_sink *sink, const char *library)
     gw_sink_factf(sink, "nvml.devices", "%u", n->n);
     return n;
 fail:
-    gw_sink_factf(sink, "permission.nvml", "no: %s (%d)", why, rc);
+    if (rc)
+        gw_sink_factf(sink, "permission.nvml", "no: %s (result %d)", why, rc);
+    else
+        gw_sink_factf(sink, "permission.nvml", "no: %s", why);
     if (n && n->lib)
         dlclose(n->lib);
     free(n);

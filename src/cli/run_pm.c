@@ -190,8 +190,10 @@ static void say(struct gw_run_pm *p, const struct gw_run_pm_view *v)
         return;
     p->said = state;
     gw_sink_fact(v->sink, "pm.state", gw_pm_state_id(state));
-    if (!v->quiet)
-        gw_cli_error(_("no hardware counters over the whole run: %s. NVML is used instead"), _(gw_pm_state_text(state)));
+    if (v->quiet)
+        return;
+    gw_status_clear(v->status);
+    gw_cli_error(_("no hardware counters over the whole run: %s. NVML is used instead"), _(gw_pm_state_text(state)));
 }
 
 void gw_run_pm_tick(struct gw_run_pm *p, const struct gw_run_pm_view *v)

@@ -9,6 +9,7 @@
 #ifndef GW_RUN_PM_H
 #define GW_RUN_PM_H
 
+#include "cli/run_status.h"
 #include "collect/pm/pm.h"
 #include "collect/proc/proc_nvml.h"
 #include "collect/proc/proc_tree.h"
@@ -26,6 +27,7 @@ struct gw_run_pm_view {
     struct gw_sink *sink;
     const struct gw_tree *tree; /* may be NULL */
     struct gw_nvml_live *nvml;  /* may be NULL */
+    struct gw_status *status;   /* the live line, taken away before anything is said */
     int quiet;
 };
 

@@ -385,8 +385,8 @@ void gw_session_tick(struct gw_session *s)
         (void)gw_writer_clock(&s->sink->w, 0);
         machine_failed(s, gw_machine_poll(&s->machine));
         check_ignored(s);
-        gw_run_pm_tick(&s->pm, &(struct gw_run_pm_view){s->dir, s->proc, s->sink, s->tree, s->nvml, s->o.quiet});
-        gw_status_draw(&s->status, &(struct gw_status_view){s->started_ns, s->steps, s->records, s->open_windows > 0, s->nvml}, now);
+        gw_run_pm_tick(&s->pm, &(struct gw_run_pm_view){s->dir, s->proc, s->sink, s->tree, s->nvml, &s->status, s->o.quiet});
+        gw_status_draw(&s->status, &(struct gw_status_view){s->started_ns, s->steps, s->records, s->open_windows > 0, s->nvml, s->pm.pm}, now);
         watch_own_cost(s, d, now);
         d->second = now + SEC;
     }
@@ -476,7 +476,7 @@ void gw_session_stop(struct gw_session *s, const struct gw_child *c)
     s->ended_ns = now_ns();
     s->control.stop = 1;
     (void)write_control(s);
-    gw_run_pm_end(&s->pm, &(struct gw_run_pm_view){s->dir, s->proc, s->sink, s->tree, s->nvml, s->o.quiet});
+    gw_run_pm_end(&s->pm, &(struct gw_run_pm_view){s->dir, s->proc, s->sink, s->tree, s->nvml, &s->status, s->o.quiet});
     /* A window closes within a few ticks of the library; queued GPU work may need longer. */
     for (uint64_t until = now_ns() + 1500 * MS; !c->ended && now_ns() < until;) {
         look_at_files(s);

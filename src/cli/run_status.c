@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
+#include "collect/pm/pm.h"
 #include "collect/proc/proc_nvml.h"
 #include "collect/proc/proc_tree.h"
 #include "report/clean.h"
@@ -148,6 +149,9 @@ void gw_status_text(struct gw_status *st, const struct gw_status_view *v, uint64
     char text[256];
     unsigned long long sec = (now - v->started_ns) / 1000000000u;
     int util = gw_nvml_utilization(v->nvml), sm = gw_nvml_sm_activity(v->nvml);
+    struct gw_pm_latest counted;
+    if (gw_pm_latest(v->pm, &counted))
+        sm = (int)lround(counted.sm);
     take_steps(st, v->steps, now);
     snprintf(out, cap, "gpuwhy %llu:%02llu", sec / 60, sec % 60);
     if (st->steps) {

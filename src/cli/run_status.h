@@ -19,6 +19,7 @@
 struct gw_sink;
 struct gw_tree;
 struct gw_nvml_live;
+struct gw_pm;
 
 enum { GW_STATUS_KINDS = 7 }; /* what a launching thread is seen at; the table is in run_status.c */
 
@@ -38,6 +39,7 @@ struct gw_status_view {
     uint64_t records;
     int is_window_open;
     const struct gw_nvml_live *nvml;
+    const struct gw_pm *pm; /* hardware counters: better than NVML where there are any; may be NULL */
 };
 
 /* Batches of the process that took most, from the marks in the record's folder. 0 = none. */

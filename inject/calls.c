@@ -1,7 +1,9 @@
 /* calls.c - see calls.h */
 #include "calls.h"
 
+#include <fcntl.h>
 #include <link.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -74,8 +76,12 @@ static inline void leave(struct gw_call_slot *s, unsigned kind, uint64_t since) 
     __atomic_store_n(&s->now, 0, __ATOMIC_RELAXED);
     put(&s->count[kind], 1);
     put(&s->ticks[kind], took);
-    if (took > limit)
+    /* Allocating, and copying from pageable memory, is work; the others wait for the GPU. */
+    if (took > limit && kind != GW_CALL_ALLOC && kind != GW_CALL_COPY) {
         put(&s->slack_ticks, took - limit);
+        if (kind == GW_CALL_LAUNCH || kind == GW_CALL_GRAPH)
+            put(&s->launch_slack_ticks, took - limit);
+    }
 }
 
 /* --- the wrappers --------------------------------------------------------------------------------------------------------- */
@@ -83,32 +89,33 @@ static inline void leave(struct gw_call_slot *s, unsigned kind, uint64_t since) 
 struct dim3 { unsigned x, y, z; };
 typedef void *any;
 
-/* WRAP(kind, result, function, (parameters), (arguments)): the functions that launch, wait, copy or allocate, by the signatures in
+/* W(kind, result, function, (parameters), (arguments)): the functions that launch, wait, copy or allocate, by the signatures in
  * cuda_runtime_api.h and cuda.h of CUDA 11 to 13. From CUDA 13 on `<<<>>>` calls __cudaLaunchKernel (crt/host_runtime.h). */
+#define COPY_OF(k) ((k) == 2 ? GW_CALL_READ : GW_CALL_COPY) /* cudaMemcpyDeviceToHost */
 #define WRAPPED(W)                                                                                                       \
-    W(LAUNCH, int, cudaLaunchKernel, (const void *f, struct dim3 g, struct dim3 b, any *a, size_t m, any s), (f, g, b, a, m, s)) \
-    W(LAUNCH, int, __cudaLaunchKernel, (any f, struct dim3 g, struct dim3 b, any *a, size_t m, any s), (f, g, b, a, m, s)) \
-    W(LAUNCH, int, cudaLaunchKernelExC, (const any c, const void *f, any *a), (c, f, a))                                   \
-    W(LAUNCH, int, cudaLaunchCooperativeKernel, (const void *f, struct dim3 g, struct dim3 b, any *a, size_t m, any s),    \
+    W(GW_CALL_LAUNCH, int, cudaLaunchKernel, (const void *f, struct dim3 g, struct dim3 b, any *a, size_t m, any s), (f, g, b, a, m, s)) \
+    W(GW_CALL_LAUNCH, int, __cudaLaunchKernel, (any f, struct dim3 g, struct dim3 b, any *a, size_t m, any s), (f, g, b, a, m, s)) \
+    W(GW_CALL_LAUNCH, int, cudaLaunchKernelExC, (const any c, const void *f, any *a), (c, f, a))                                   \
+    W(GW_CALL_LAUNCH, int, cudaLaunchCooperativeKernel, (const void *f, struct dim3 g, struct dim3 b, any *a, size_t m, any s),    \
       (f, g, b, a, m, s))                                                                                                  \
-    W(GRAPH, int, cudaGraphLaunch, (any g, any s), (g, s))                                                                 \
-    W(WAIT, int, cudaStreamSynchronize, (any s), (s))                                                                      \
-    W(WAIT, int, cudaEventSynchronize, (any e), (e))                                                                       \
-    W(WAIT, int, cudaDeviceSynchronize, (void), ())                                                                        \
-    W(COPY, int, cudaMemcpyAsync, (any d, const void *p, size_t n, int k, any s), (d, p, n, k, s))                         \
-    W(COPY, int, cudaMemcpy, (any d, const void *p, size_t n, int k), (d, p, n, k))                                        \
-    W(ALLOC, int, cudaMalloc, (any *p, size_t n), (p, n))                                                                  \
-    W(ALLOC, int, cudaFree, (any p), (p))                                                                                  \
-    W(ALLOC, int, cudaHostAlloc, (any *p, size_t n, unsigned f), (p, n, f))                                                \
-    W(ALLOC, int, cudaFreeHost, (any p), (p))                                                                              \
-    W(LAUNCH, int, cuLaunchKernel,                                                                                         \
+    W(GW_CALL_GRAPH, int, cudaGraphLaunch, (any g, any s), (g, s))                                                                 \
+    W(GW_CALL_WAIT, int, cudaStreamSynchronize, (any s), (s))                                                                      \
+    W(GW_CALL_WAIT, int, cudaEventSynchronize, (any e), (e))                                                                       \
+    W(GW_CALL_WAIT, int, cudaDeviceSynchronize, (void), ())                                                                        \
+    W(COPY_OF(k), int, cudaMemcpyAsync, (any d, const void *p, size_t n, int k, any s), (d, p, n, k, s))                         \
+    W(COPY_OF(k), int, cudaMemcpy, (any d, const void *p, size_t n, int k), (d, p, n, k))                                        \
+    W(GW_CALL_ALLOC, int, cudaMalloc, (any *p, size_t n), (p, n))                                                                  \
+    W(GW_CALL_ALLOC, int, cudaFree, (any p), (p))                                                                                  \
+    W(GW_CALL_ALLOC, int, cudaHostAlloc, (any *p, size_t n, unsigned f), (p, n, f))                                                \
+    W(GW_CALL_ALLOC, int, cudaFreeHost, (any p), (p))                                                                              \
+    W(GW_CALL_LAUNCH, int, cuLaunchKernel,                                                                                         \
       (any f, unsigned a, unsigned b, unsigned c, unsigned d, unsigned e, unsigned g, unsigned m, any s, any *p, any *x),  \
       (f, a, b, c, d, e, g, m, s, p, x))                                                                                   \
-    W(LAUNCH, int, cuLaunchKernelEx, (const any c, any f, any *p, any *x), (c, f, p, x))                                   \
-    W(GRAPH, int, cuGraphLaunch, (any g, any s), (g, s))                                                                   \
-    W(WAIT, int, cuStreamSynchronize, (any s), (s))                                                                        \
-    W(WAIT, int, cuEventSynchronize, (any e), (e))                                                                         \
-    W(WAIT, int, cuCtxSynchronize, (void), ())
+    W(GW_CALL_LAUNCH, int, cuLaunchKernelEx, (const any c, any f, any *p, any *x), (c, f, p, x))                                   \
+    W(GW_CALL_GRAPH, int, cuGraphLaunch, (any g, any s), (g, s))                                                                   \
+    W(GW_CALL_WAIT, int, cuStreamSynchronize, (any s), (s))                                                                        \
+    W(GW_CALL_WAIT, int, cuEventSynchronize, (any e), (e))                                                                         \
+    W(GW_CALL_WAIT, int, cuCtxSynchronize, (void), ())
 
 enum {
 #define W(kind, ret, name, params, args) I_##name,
@@ -121,9 +128,9 @@ static _Atomic uintptr_t real[WRAPPERS]; /* set before the first entry points at
 #define W(kind, ret, name, params, args)                                                                                 \
     static ret wrap_##name params {                                                                                        \
         uint64_t since = 0;                                                                                                \
-        struct gw_call_slot *slot = enter(GW_CALL_##kind, &since);                                                         \
+        struct gw_call_slot *slot = enter(kind, &since);                                                         \
         ret rc = ((ret(*) params)atomic_load_explicit(&real[I_##name], memory_order_relaxed)) args;                        \
-        leave(slot, GW_CALL_##kind, since);                                                                                \
+        leave(slot, kind, since);                                                                                \
         return rc;                                                                                                         \
     }
 WRAPPED(W)
@@ -132,9 +139,8 @@ WRAPPED(W)
 static const struct wrapper {
     const char *name;
     uintptr_t entry;
-    unsigned kind;
 } wrappers[WRAPPERS] = {
-#define W(kind, ret, name, params, args) {#name, (uintptr_t)wrap_##name, GW_CALL_##kind},
+#define W(kind, ret, name, params, args) {#name, (uintptr_t)wrap_##name},
     WRAPPED(W)
 #undef W
 };
@@ -219,7 +225,7 @@ static int look_at_entry(struct dl_phdr_info *info, uintptr_t *entry, const char
             return 0;
         atomic_store(&real[i], f);
         set_entry(info, entry, w->entry);
-        P.launch_entries += w->kind == GW_CALL_LAUNCH || w->kind == GW_CALL_GRAPH;
+        P.launch_entries += strstr(name, "Launch") != NULL;
         return 0;
     }
     return 0;
@@ -336,6 +342,8 @@ static struct {
     uint64_t last_ns, last_real;
     double ns_per_tick;
     struct gw_call_slot last[SLOTS];
+    struct thread_time { uint64_t ran, waited; } last_time[SLOTS]; /* of the slot's thread at the last look: on a CPU, and ready
+                                                                  * but without one, ns; ran 0 = unknown */
 } L;
 
 static void set_clock(uint64_t now) {
@@ -357,8 +365,60 @@ static uint64_t since_last(const uint64_t *now, uint64_t *last) {
 
 static uint64_t to_ns(uint64_t t) { return (uint64_t)((double)t * L.ns_per_tick); }
 
+static int thread_time(uint32_t tid, struct thread_time *out) {
+    char path[64], text[64], *end = text;
+    snprintf(path, sizeof path, "/proc/self/task/%u/schedstat", tid);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return -1;
+    ssize_t n = read(fd, text, sizeof text - 1);
+    close(fd);
+    text[n > 0 ? n : 0] = 0;
+    out->ran = strtoull(text, &end, 10);
+    out->waited = strtoull(end, NULL, 10);
+    return out->ran ? 0 : -1;
+}
+
+/* What the slot's thread did since the last look. One that is new to us, or cannot be read, is taken to have run all the time. */
+static struct thread_time time_since(unsigned i, uint32_t tid, uint64_t ns) {
+    struct thread_time now, last = L.last_time[i], d = {ns, 0};
+    if (thread_time(tid, &now) != 0)
+        return d;
+    if (last.ran && now.ran >= last.ran && now.waited >= last.waited)
+        d = (struct thread_time){now.ran - last.ran, now.waited - last.waited};
+    L.last_time[i] = now;
+    return d;
+}
+
+/* One slot's calls since the last look, and its share of `look`. Returns the number of calls. */
+static uint64_t look_at_slot(unsigned i, struct gw_calls_look *look, struct gw_rec_calls *r, uint64_t *awake) {
+    uint64_t calls = 0;
+    r->tid = __atomic_load_n(&table[i].tid, __ATOMIC_RELAXED);
+    for (unsigned k = 0; k < GW_CALL_SLOTS; k++) {
+        uint64_t c = since_last(&table[i].count[k], &L.last[i].count[k]);
+        r->count[k] = (uint32_t)c;
+        r->ns[k] = to_ns(since_last(&table[i].ticks[k], &L.last[i].ticks[k]));
+        calls += c;
+    }
+    r->slack_ns = to_ns(since_last(&table[i].slack_ticks, &L.last[i].slack_ticks));
+    uint64_t stuck = to_ns(since_last(&table[i].launch_slack_ticks, &L.last[i].launch_slack_ticks));
+    uint64_t launches = (uint64_t)r->count[GW_CALL_LAUNCH] + r->count[GW_CALL_GRAPH];
+    uint64_t inside = r->ns[GW_CALL_LAUNCH] + r->ns[GW_CALL_GRAPH];
+    look->calls += calls;
+    look->launches += launches;
+    look->launch_ns += inside > stuck ? inside - stuck : 0;
+    if (!launches || !r->tid) {
+        L.last_time[i].ran = 0; /* stale by the time it launches again */
+        return calls;
+    }
+    struct thread_time t = time_since(i, r->tid, look->ns);
+    look->slack_ns += r->slack_ns > t.waited ? r->slack_ns - t.waited : 0; /* a call is long, too, when its thread lost the CPU */
+    *awake += t.ran + t.waited;
+    return calls;
+}
+
 unsigned gw_calls_look(struct gw_calls_look *look, struct gw_rec_calls *out, unsigned max) {
-    uint64_t now = gw_clock_ns(CLOCK_MONOTONIC), real_now = gw_clock_ns(CLOCK_REALTIME);
+    uint64_t now = gw_clock_ns(CLOCK_MONOTONIC), real_now = gw_clock_ns(CLOCK_REALTIME), awake = 0;
     unsigned slots, n = 0;
     (void)gw_calls_table(&slots);
     set_clock(now);
@@ -366,24 +426,12 @@ unsigned gw_calls_look(struct gw_calls_look *look, struct gw_rec_calls *out, uns
     if (L.ns_per_tick > 0 && L.last_ns)
         look->ns = now - L.last_ns;
     for (unsigned i = 0; i < slots; i++) {
-        struct gw_rec_calls r = {.start = L.last_real, .end = real_now, .tid = __atomic_load_n(&table[i].tid, __ATOMIC_RELAXED)};
-        uint64_t any_call = 0;
-        for (unsigned k = 0; k < GW_CALL_SLOTS; k++) {
-            uint64_t c = since_last(&table[i].count[k], &L.last[i].count[k]);
-            r.count[k] = (uint32_t)c;
-            r.ns[k] = to_ns(since_last(&table[i].ticks[k], &L.last[i].ticks[k]));
-            any_call += c;
-        }
-        r.slack_ns = to_ns(since_last(&table[i].slack_ticks, &L.last[i].slack_ticks));
-        look->calls += any_call;
-        uint64_t launches = (uint64_t)r.count[GW_CALL_LAUNCH] + r.count[GW_CALL_GRAPH];
-        if (launches > look->launches) {
-            look->launches = launches;
-            look->slack_ns = r.slack_ns;
-        }
-        if (any_call && look->ns && n < max && r.tid)
+        struct gw_rec_calls r = {.start = L.last_real, .end = real_now};
+        uint64_t calls = look_at_slot(i, look, &r, &awake);
+        if (calls && look->ns && n < max && r.tid)
             out[n++] = r;
     }
+    look->slack_ns += look->launches && awake < look->ns ? look->ns - awake : 0;
     L.last_ns = now;
     L.last_real = real_now;
     return n;

@@ -22,15 +22,18 @@
 
 #include "record/record.h"
 
-/* A wait of the host longer than this is time that it could spend otherwise: 20 us is some three times what a wait takes
- * on an empty queue (measured: 6.5 us a launch with all of PyTorch's calls around it). */
+/* A wait of the host longer than this is time that it could spend otherwise: 20 us is some three times what a call on an empty
+ * queue takes (measured: 4 to 6.5 us a launch). */
 #define GW_CALLS_SLACK_NS 20000u
 
-struct gw_calls_look { /* of the thread that launched most since the last look */
-    uint64_t calls;    /* of all sorts and threads */
-    uint64_t launches; /* kernels and graphs */
-    uint64_t slack_ns; /* time in calls beyond GW_CALLS_SLACK_NS each */
-    uint64_t ns;       /* length of the look; 0 = the clock is not known yet */
+/* Since the last look, of all threads that launched something: they take turns (the loop, and autograd's thread for backward). */
+struct gw_calls_look {
+    uint64_t ns;        /* length of the look; 0 = the clock is not known yet */
+    uint64_t calls;     /* of all sorts and threads */
+    uint64_t launches;  /* kernels and graphs */
+    uint64_t launch_ns; /* inside launch calls, without what is slack */
+    uint64_t slack_ns;  /* the host could have done something else: beyond GW_CALLS_SLACK_NS in a launch or a wait, or none
+                         * of these threads ran */
 };
 
 /* Finds libraries that were loaded since the last call and wraps their entries. Returns launch entries wrapped so far.

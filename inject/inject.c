@@ -128,7 +128,7 @@ static void look_at_calls(void) {
     G.out.status.calls_slots = slots;
     if (!G.control.look_first || G.is_attached)
         return;
-    G.gate_says = gw_gate_look(&G.gate, G.now, &(struct gw_gate_counts){look.ns, look.launches, look.slack_ns, look.calls, entries});
+    G.gate_says = gw_gate_look(&G.gate, G.now, &(struct gw_gate_counts){look.ns, look.launches, look.launch_ns, look.slack_ns, look.calls, entries});
     G.out.status.launch_cost_ppm = G.gate.cost_ppm;
     enum gw_rec_state want = G.gate_says == GW_GATE_HOLD ? GW_RS_HELD : GW_RS_WAITING;
     if (!G.is_quiet && !G.is_open && gpuwhy_inject_state() != (int)want) {

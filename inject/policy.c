@@ -68,19 +68,22 @@ void gw_gate_start(struct gw_gate *g, uint64_t now) {
     g->start = now;
 }
 
-static void add(struct gw_gate_sum *s, uint64_t ns, uint64_t launches, uint64_t slack) {
-    s->ns += ns;
-    s->launches += launches;
-    s->slack += slack;
+/* What all launches together would cost, less the time in which the host has nothing to do: it comes out of that first. */
+static uint32_t cost_ppm(const struct gw_gate_sum *s) {
+    if (!s->ns || s->cost <= s->slack)
+        return 0;
+    double share = (double)(s->cost - s->slack) / (double)s->ns;
+    return share < 1 ? (uint32_t)(share * 1e6) : 1000000u;
 }
 
-/* What all launches together would cost, less the time in which the host waits anyway: it comes out of that first. */
-static uint32_t cost_ppm(const struct gw_gate_sum *s) {
-    uint64_t cost = s->launches * GW_GATE_LAUNCH;
-    if (!s->ns || cost <= s->slack)
-        return 0;
-    double share = (double)(cost - s->slack) / (double)s->ns;
-    return share < 1 ? (uint32_t)(share * 1e6) : 1000000u;
+static void add(struct gw_gate *g, const struct gw_gate_counts *c) {
+    uint64_t least = c->launches * GW_GATE_LAUNCH, slow = c->launch_ns * GW_GATE_TIMES / 10;
+    struct gw_gate_sum one = {c->ns, slow > least ? slow : least, c->slack_ns};
+    g->all.ns += one.ns;
+    g->all.cost += one.cost;
+    g->all.slack += one.slack;
+    g->last[g->at++ % GW_GATE_LAST] = cost_ppm(&one);
+    g->flowing++;
 }
 
 enum gw_gate_answer gw_gate_look(struct gw_gate *g, uint64_t now, const struct gw_gate_counts *c) {
@@ -88,9 +91,7 @@ enum gw_gate_answer gw_gate_look(struct gw_gate *g, uint64_t now, const struct g
     if (!c->entries)
         return age >= GW_GATE_BLIND ? GW_GATE_OPEN : GW_GATE_WAIT;
     if (c->launches >= GW_GATE_FLOW && c->ns) {
-        g->flowing++;
-        add(&g->all, c->ns, c->launches, c->slack_ns);
-        g->last[g->at++ % 8] = (struct gw_gate_sum){c->ns, c->launches, c->slack_ns};
+        add(g, c);
     } else if (c->calls >= GW_GATE_FLOW) {
         g->others++;
     }
@@ -98,10 +99,8 @@ enum gw_gate_answer gw_gate_look(struct gw_gate *g, uint64_t now, const struct g
         return g->others >= GW_GATE_OTHERS || age >= GW_GATE_PATIENCE ? GW_GATE_OPEN : GW_GATE_WAIT;
     if (g->flowing < GW_GATE_LOOKS)
         return GW_GATE_WAIT;
-    struct gw_gate_sum recent = {0};
-    for (unsigned i = 0; i < 8; i++)
-        add(&recent, g->last[i].ns, g->last[i].launches, g->last[i].slack);
-    uint32_t a = cost_ppm(&recent), b = cost_ppm(&g->all);
-    g->cost_ppm = a > b ? a : b;
+    g->cost_ppm = cost_ppm(&g->all);
+    for (unsigned i = 0; i < GW_GATE_LAST; i++)
+        g->cost_ppm = g->last[i] > g->cost_ppm ? g->last[i] : g->cost_ppm;
     return g->cost_ppm <= GW_GATE_LIMIT ? GW_GATE_OPEN : GW_GATE_HOLD;
 }

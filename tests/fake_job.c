@@ -8,7 +8,7 @@
  *   sleep MS       nothing
  *   burst N        N launches without a pause
  *   fork           a child that exits at once (atexit handlers run), one that _exits, one that calls cuInit
- *   rtbusy MS      through the CUDA runtime, for MS ms: launches of 1 us every 10 us, no wait
+ *   rtbusy MS      through the CUDA runtime, for MS ms: launches of 1 us every 3 us, no wait
  *   rtwait MS      the same time: ten launches of 1 ms, then a wait; every tenth wait a graph; prints what it called
  *   exec ARGS...   exec this program again with ARGS
  *   other MS       another profiler takes CUPTI for MS ms while steps go on; prints "other saw X of Y"
@@ -118,7 +118,7 @@ static void runtime(int ms, int waits) {
             wrong += (k % 2 ? cudaLaunchKernel("rt_kernel", grid, block, args, 48 * 1024, NULL)
                             : __cudaLaunchKernel("rt_kernel", grid, block, args, 48 * 1024, NULL)) != 0;
             launches++;
-            while (!waits && ns_now() - t0 < 10000)
+            while (!waits && ns_now() - t0 < 3000)
                 ;
         }
         if (!waits)

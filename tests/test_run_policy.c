@@ -130,7 +130,7 @@ static enum gw_gate_answer gate(struct gw_gate *g, unsigned looks, uint64_t rate
     enum gw_gate_answer a = GW_GATE_WAIT;
     for (unsigned i = 1; i <= looks; i++)
         a = gw_gate_look(g, g->start + i * GW_GATE_LOOK,
-                         &(struct gw_gate_counts){GW_GATE_LOOK, rate / 2, (uint64_t)(slack * GW_GATE_LOOK), rate, entries});
+                         &(struct gw_gate_counts){GW_GATE_LOOK, rate / 2, rate / 2 * 1000, (uint64_t)(slack * GW_GATE_LOOK), rate, entries});
     return a;
 }
 
@@ -141,8 +141,8 @@ static void test_gate_answers(void **state) {
         {136000, 0.3, GW_GATE_HOLD},  /* 5 % more than it has to spare */
         {136000, 0.4, GW_GATE_OPEN},
         {36000, 0.5, GW_GATE_OPEN},   /* a GPU-bound transformer: the host waits for the queue */
-        {5000, 0.0, GW_GATE_OPEN},    /* a starved one: 1.3 % */
-        {7000, 0.0, GW_GATE_HOLD},    /* 1.8 % */
+        {11000, 0.0, GW_GATE_OPEN},   /* some launches between other work: 2.9 % */
+        {12000, 0.0, GW_GATE_HOLD},   /* 3.1 % */
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct gw_gate g;
@@ -161,11 +161,15 @@ static void test_gate_forgets_no_phase(void **state) {
     assert_int_equal(gate(&g, 60, 20000, 0.5, 20), GW_GATE_HOLD);
     gw_gate_start(&g, 0);
     assert_int_equal(gate(&g, 20, 20000, 0.5, 20), GW_GATE_OPEN);
-    assert_int_equal(gate(&g, 10, 136000, 0, 20), GW_GATE_HOLD); /* the last looks count by themselves */
+    assert_int_equal(gate(&g, 1, 136000, 0, 20), GW_GATE_HOLD); /* the last looks count by themselves */
+    gw_gate_start(&g, 0); /* a slow host: 4 us in each launch call */
+    for (unsigned i = 1; i <= GW_GATE_LOOKS; i++)
+        assert_int_equal(gw_gate_look(&g, i * GW_GATE_LOOK, &(struct gw_gate_counts){GW_GATE_LOOK, 2000, 8000000, 0, 2000, 20}),
+                         i < GW_GATE_LOOKS ? GW_GATE_WAIT : GW_GATE_HOLD); /* 4.2 % */
 }
 
 static enum gw_gate_answer silent(struct gw_gate *g, uint64_t at, uint64_t ns, uint64_t launches, uint64_t calls, unsigned entries) {
-    return gw_gate_look(g, at, &(struct gw_gate_counts){ns, launches, 0, calls, entries});
+    return gw_gate_look(g, at, &(struct gw_gate_counts){ns, launches, 0, 0, calls, entries});
 }
 
 static void test_gate_without_counts(void **state) {

@@ -8,8 +8,9 @@
 
 /* A thread that waits less than this share of its time in calls of CUDA cannot be the one that is waited for. */
 #define HARDLY_WAITS 0.10
-/* Launches a second from which launching alone fills a thread: PyTorch needs 4 to 7 us for one (measured, H200 host and others). */
-#define MANY_LAUNCHES 20000.0
+/* Launches a second from which issuing them fills a good part of a thread: PyTorch needs 7 us (fast host) to 36 us (slow one) for a
+ * kernel with all that is around it (measured on two H200 hosts). */
+#define MANY_LAUNCHES 10000.0
 /* A wait on an empty queue leaves the GPU idle from its last kernel's end to the next one's start: 10 to 40 us (measured: 38 us a
  * wait in a loop of .item() calls, of which the launch of the next kernel is about 10). */
 #define WAIT_COSTS_LOW 10e-6

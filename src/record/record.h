@@ -187,7 +187,7 @@ struct gw_rec_calls { /* calls that ended in [start, end) */
 struct gw_call_slot {
     uint32_t tid; /* 0 = not in use yet */
     uint32_t now; /* enum gw_call that the thread is in at this moment */
-    uint64_t slack_ticks;
+    uint64_t slack_ticks, launch_slack_ticks; /* of all calls that wait; of launches alone */
     uint64_t count[GW_CALL_SLOTS], ticks[GW_CALL_SLOTS];
 };
 
@@ -304,7 +304,7 @@ _Static_assert(sizeof(struct gw_rec_counter) == 32, "counter sample");
 _Static_assert(sizeof(struct gw_rec_activity) == 40, "activity record");
 _Static_assert(sizeof(struct gw_rec_pm) == 112, "PM state record");
 _Static_assert(sizeof(struct gw_rec_calls) == 128, "calls record");
-_Static_assert(sizeof(struct gw_call_slot) == 144, "calls slot");
+_Static_assert(sizeof(struct gw_call_slot) == 152, "calls slot");
 _Static_assert(sizeof(struct gw_control) == 128, "control file");
 
 /* Checksum of a payload (FNV-1a over 8-byte words, folded to 32 bits): finds torn writes, not malice. A payload in two

@@ -20,9 +20,10 @@ int gw_check_findings(const struct gw_check_list *l, struct gw_arena *arena, str
 int gw_check_not_evaluated(const struct gw_check_list *l, struct gw_arena *arena, struct gw_not_evaluated **out,
                            size_t *count);
 
-/* The two renderers of `gpuwhy check`. Both escape; write errors are kept by stdio. */
+/* The renderers of `gpuwhy check`. All escape; write errors are kept by stdio. */
 void gw_check_print(const struct gw_env *env, const struct gw_check_list *l, FILE *out,
                     const struct gw_render_options *o);
 void gw_check_json(const struct gw_env *env, const struct gw_check_list *l, struct gw_arena *arena, FILE *out);
+void gw_check_html(const struct gw_env *env, const struct gw_check_list *l, struct gw_arena *arena, FILE *out);
 
 #endif

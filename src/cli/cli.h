@@ -60,13 +60,14 @@ struct gw_cli_options {
     int threads;       /* 0 = as many as useful */
     const char *json;  /* path, "-" for stdout, NULL = none */
     const char *machine; /* facts about the recording's machine: file of check --collect, captures; NULL = the record's own */
+    const char *html;  /* the same */
     int quiet;         /* no progress, no warnings; with json no terminal report */
     int no_color;
     int all;
     int width; /* 0 = the terminal's, or 80 */
 };
 extern const struct argp gw_argp_input;  /* --max-memory, --threads */
-extern const struct argp gw_argp_output; /* --json, --quiet, --no-color, --all, --width */
+extern const struct argp gw_argp_output; /* --json, --html, --quiet, --no-color, --all, --width */
 /* For ARGP_KEY_INIT: hands `o` to both children, in the order {gw_argp_input, gw_argp_output}. */
 void gw_cli_children(struct argp_state *state, struct gw_cli_options *o);
 /* For ARGP_KEY_INIT of a command that has gw_argp_output as its only child. */
@@ -88,6 +89,15 @@ void gw_cli_language(const char *lang);
 int gw_cli_diagnose(const char *path, const struct gw_cli_options *o);
 /* Prints a report where the options say. Returns an exit status. */
 int gw_cli_emit(const struct gw_report *rep, const struct gw_cli_options *o);
+/* Writes the report as a page where --html says, with the timeline of `an` (NULL: without one). An exit status. */
+struct gw_analysis;
+int gw_cli_html(const struct gw_report *rep, const struct gw_analysis *an, const struct gw_cli_options *o);
+/* The same for a report over ranks, whose recordings are gone: that of its main rank is read again for the timeline. */
+int gw_cli_html_ranks(const struct gw_report *rep, const struct gw_cli_options *o);
+/* 1 when the text is not wanted: something else goes to standard output, or --quiet with a file. */
+int gw_cli_no_text(const struct gw_cli_options *o);
+/* Usage error, said on stderr, when --json or --html would overwrite one of the inputs; else 0. */
+int gw_cli_spares_inputs(char *const *inputs, size_t n, const struct gw_cli_options *o);
 /* Lets `write` print to `path`, or to standard output when it is NULL or "-". An exit status; says what went wrong. */
 typedef void gw_cli_writer(FILE *out, void *user);
 int gw_cli_write(const char *path, gw_cli_writer *write, void *user);
@@ -95,7 +105,6 @@ int gw_cli_write(const char *path, gw_cli_writer *write, void *user);
 int gw_cli_same_file(const char *a, const char *b);
 
 /* The steps of gw_cli_diagnose(), for commands that do something else with them. */
-struct gw_analysis;
 struct gw_trace *gw_cli_trace(const struct gw_cli_options *o); /* empty, with the memory that the options allow */
 struct gw_windows;
 struct gw_env;

@@ -132,27 +132,29 @@ static int fill(struct gw_env *env, struct args *a)
     return GW_EXIT_OK;
 }
 
-static int write_json(const struct gw_env *env, const struct gw_check_list *l, struct gw_arena *arena, const char *path)
+struct output {
+    const struct gw_env *env;
+    const struct gw_check_list *l;
+    struct gw_arena *arena;
+};
+
+static void write_json(FILE *out, void *user)
 {
-    FILE *f = strcmp(path, "-") == 0 ? stdout : fopen(path, "we");
-    if (!f) {
-        gw_cli_error(_("%s: cannot be written: %s"), path, gw_i18n_errno(errno));
-        return GW_EXIT_INTERNAL;
-    }
-    errno = 0;
-    gw_check_json(env, l, arena, f);
-    int status = gw_cli_flush(f, f == stdout ? _("standard output") : path);
-    if (f != stdout && fclose(f) != 0 && status == GW_EXIT_OK) {
-        gw_cli_error(_("%s: cannot be written: %s"), path, gw_i18n_errno(errno));
-        status = GW_EXIT_INTERNAL;
-    }
-    return status;
+    const struct output *o = user;
+    gw_check_json(o->env, o->l, o->arena, out);
+}
+
+static void write_html(FILE *out, void *user)
+{
+    const struct output *o = user;
+    gw_check_html(o->env, o->l, o->arena, out);
 }
 
 static int write_all(struct args *a, const struct gw_env *env, const struct gw_check_list *l, struct gw_arena *arena)
 {
     struct gw_render_options r;
-    int status = GW_EXIT_OK, json_only = a->cli.json && (strcmp(a->cli.json, "-") == 0 || a->cli.quiet);
+    struct output o = {env, l, arena};
+    int status = GW_EXIT_OK, s;
     if (a->collect) {
         struct gw_error err = {0};
         if (gw_env_save(env, a->collect, &err) < 0) {
@@ -162,14 +164,18 @@ static int write_all(struct args *a, const struct gw_env *env, const struct gw_c
             fprintf(stderr, _("gpuwhy: wrote %s; zcat shows what is in it\n"), a->collect);
         }
     }
-    if (!json_only) {
+    if (!gw_cli_no_text(&a->cli)) {
         gw_cli_render_options(&a->cli, &r);
         gw_check_print(env, l, stdout, &r);
-        int s = gw_cli_flush(stdout, _("standard output"));
+        s = gw_cli_flush(stdout, _("standard output"));
         status = status ? status : s;
     }
     if (a->cli.json) {
-        int s = write_json(env, l, arena, a->cli.json);
+        s = gw_cli_write(a->cli.json, write_json, &o);
+        status = status ? status : s;
+    }
+    if (a->cli.html) {
+        s = gw_cli_write(a->cli.html, write_html, &o);
         status = status ? status : s;
     }
     return status;
@@ -181,6 +187,8 @@ int gw_cmd_check(int argc, char **argv)
     memset(&a, 0, sizeof a);
     a.live.data = a.data;
     gw_cli_parse(&gw_argp_check, argc, argv, &a);
+    if (gw_cli_spares_inputs(a.captures, (size_t)a.count, &a.cli) != GW_EXIT_OK)
+        return GW_EXIT_USAGE;
     struct gw_env *env = gw_env_create();
     struct gw_arena *arena = gw_arena_create(0);
     int status = GW_EXIT_INTERNAL;

@@ -8,6 +8,7 @@
 
 #include "cli/load.h"
 #include "report/diff_report.h"
+#include "report/html/html.h"
 
 #define GATES_MAX 64
 
@@ -123,17 +124,26 @@ static void write_json(FILE *out, void *user)
     (void)gw_render_diff_json(&o->view, out);
 }
 
+static void write_html(FILE *out, void *user)
+{
+    struct output *o = user;
+    (void)gw_render_html_diff(&o->view, out);
+}
+
 /* With --quiet the exit status is the answer: nothing is printed but what a file was asked for. */
 static int emit(const struct args *a, struct output *o)
 {
     int status = GW_EXIT_OK, s;
-    int to_stdout = a->cli.json && strcmp(a->cli.json, "-") == 0;
-    if (!to_stdout && !a->cli.quiet) {
+    if (!gw_cli_no_text(&a->cli) && !a->cli.quiet) {
         gw_cli_render_options(&a->cli, &o->render);
         status = gw_cli_write(NULL, write_text, o);
     }
     if (a->cli.json) {
         s = gw_cli_write(a->cli.json, write_json, o);
+        status = s > status ? s : status;
+    }
+    if (a->cli.html) {
+        s = gw_cli_write(a->cli.html, write_html, o);
         status = s > status ? s : status;
     }
     return status;
@@ -167,13 +177,8 @@ int gw_cmd_diff(int argc, char **argv)
     memset(&o, 0, sizeof o);
     a.noise = NAN;
     gw_cli_parse(&gw_argp_diff, argc, argv, &a);
-    int status = GW_EXIT_OK, interrupted = 0;
+    int status = gw_cli_spares_inputs(a.files, 2, &a.cli), interrupted = 0;
     for (int i = 0; i < 2 && status == GW_EXIT_OK && !interrupted; i++) {
-        if (a.cli.json && strcmp(a.cli.json, "-") != 0 && gw_cli_same_file(a.files[i], a.cli.json)) {
-            gw_cli_error(_("--json=%s would overwrite the recording; give another name"), a.cli.json);
-            status = GW_EXIT_USAGE;
-            break;
-        }
         status = load(l + i, a.files[i], &a.cli);
         interrupted = l[i].interrupted;
     }

@@ -80,6 +80,7 @@ const struct argp gw_argp_read = {
        "  gpuwhy read trace.json.gz ncu.csv    with counters of the same job's kernels\n"
        "  gpuwhy read --json report.json trace.json.gz\n"
        "  gpuwhy read --machine node7.gz trace.json.gz     with what check --collect says about node7\n"
+       "  gpuwhy read --html report.html trace.json.gz\n"
        "  gpuwhy read --json - --quiet trace.json.gz | jq .verdict"),
     children,
     help_filter,
@@ -104,13 +105,10 @@ static int read_many(const struct args *a)
 {
     struct gw_loaded l;
     int folder = 0, status = GW_EXIT_OK, s;
-    for (int i = 0; i < a->count; i++) {
+    for (int i = 0; i < a->count; i++)
         folder |= gw_load_is_folder(a->files[i]);
-        if (a->cli.json && strcmp(a->cli.json, "-") != 0 && gw_cli_same_file(a->files[i], a->cli.json)) {
-            gw_cli_error(_("--json=%s would overwrite the recording; give another name"), a->cli.json);
-            return GW_EXIT_USAGE;
-        }
-    }
+    if (gw_cli_spares_inputs(a->files, (size_t)a->count, &a->cli) != GW_EXIT_OK)
+        return GW_EXIT_USAGE;
     status = gw_load(&l, a->files, (size_t)a->count, &a->cli);
     if (folder && l.count) /* what else lies in a folder is no failure */
         status = status == GW_EXIT_INPUT ? GW_EXIT_OK : status;
@@ -119,8 +117,10 @@ static int read_many(const struct args *a)
     if (l.report) {
         s = gw_cli_emit(l.report, &a->cli);
         status = s > status ? s : status;
-    } else if (l.count && a->cli.json) {
-        gw_cli_error(_("not the ranks of one job: %s; --json takes one FILE at a time"), l.misfit);
+        s = gw_cli_html_ranks(l.report, &a->cli);
+        status = s > status ? s : status;
+    } else if (l.count && (a->cli.json || a->cli.html)) {
+        gw_cli_error(_("not the ranks of one job: %s; --%s takes one FILE at a time"), l.misfit, a->cli.json ? "json" : "html");
         status = folder ? GW_EXIT_INPUT : GW_EXIT_USAGE;
     } else if (l.count) {
         if (!a->cli.quiet && (folder || !l.strangers))

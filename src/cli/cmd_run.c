@@ -195,7 +195,7 @@ static pid_t start_report(const struct gw_session *s, const struct args *a)
     pid_t pid = fork();
     if (pid != 0)
         return pid;
-    if (a->cli.json && strcmp(a->cli.json, "-") == 0)
+    if ((a->cli.json && strcmp(a->cli.json, "-") == 0) || (a->cli.html && strcmp(a->cli.html, "-") == 0))
         ; /* the user wants it on standard output */
     else
         dup2(STDERR_FILENO, STDOUT_FILENO);

@@ -11,7 +11,7 @@
 #include "cli/usage.h"
 #include "report/clean.h"
 
-enum { KEY_MAX_MEMORY = 0x1000, KEY_THREADS, KEY_JSON, KEY_NO_COLOR, KEY_ALL, KEY_WIDTH };
+enum { KEY_MAX_MEMORY = 0x1000, KEY_THREADS, KEY_JSON, KEY_HTML, KEY_NO_COLOR, KEY_ALL, KEY_WIDTH };
 
 static const struct argp_option input_options[] = {
     {NULL, 0, NULL, 0, N_("Reading:"), 1},
@@ -26,10 +26,12 @@ static const struct argp_option output_options[] = {
     {NULL, 0, NULL, 0, N_("Output:"), 2},
     {"json", KEY_JSON, N_("FILE"), 0,
      N_("write the report as JSON too; '-' writes it to standard output instead of the text"), 2},
+    {"html", KEY_HTML, N_("FILE"), 0,
+     N_("write the report as one HTML page that needs no network too; '-' writes it to standard output instead of the text"), 2},
     {"all", KEY_ALL, NULL, 0, N_("show every finding, place and fix in full"), 2},
     {"width", KEY_WIDTH, N_("N"), 0, N_("columns of the text (default: the terminal's, at most 100; else 80)"), 2},
     {"no-color", KEY_NO_COLOR, NULL, 0, N_("no colours, as with the variable NO_COLOR"), 2},
-    {"quiet", 'q', NULL, 0, N_("no progress and no warnings; with --json no text either"), 2},
+    {"quiet", 'q', NULL, 0, N_("no progress and no warnings; with --json or --html no text either"), 2},
     {NULL, 0, NULL, 0, NULL, 0}};
 
 /* "800M" -> bytes, in powers of 1024. 0 for what is no size, or too large. */
@@ -84,6 +86,23 @@ static error_t parse_input(int key, char *arg, struct argp_state *state)
     }
 }
 
+static int is_stdout(const char *path) { return path && strcmp(path, "-") == 0; }
+
+static void check_outputs(const struct gw_cli_options *o, struct argp_state *state)
+{
+    if (is_stdout(o->json) && is_stdout(o->html))
+        argp_error(state, _("only one of --json and --html fits into standard output"));
+    if (o->json && o->html && !is_stdout(o->json) && strcmp(o->json, o->html) == 0)
+        argp_error(state, _("--json and --html name the same file"));
+    if (is_stdout(o->html) && isatty(STDOUT_FILENO))
+        argp_error(state, _("the page would fill the terminal; give --html a file name"));
+}
+
+int gw_cli_no_text(const struct gw_cli_options *o)
+{
+    return is_stdout(o->json) || is_stdout(o->html) || (o->quiet && (o->json || o->html));
+}
+
 static error_t parse_output(int key, char *arg, struct argp_state *state)
 {
     struct gw_cli_options *o = state->input;
@@ -93,6 +112,11 @@ static error_t parse_output(int key, char *arg, struct argp_state *state)
             gw_cli_usage(state, _("--json needs a file name, or '-'"));
         o->json = arg;
         return 0;
+    case KEY_HTML:
+        if (!*arg)
+            argp_error(state, _("--html needs a file name, or '-'"));
+        o->html = arg;
+        return 0;
     case KEY_ALL: o->all = 1; return 0;
     case KEY_NO_COLOR: o->no_color = 1; return 0;
     case 'q': o->quiet = 1; return 0;
@@ -101,6 +125,7 @@ static error_t parse_output(int key, char *arg, struct argp_state *state)
         if (o->width < 0)
             gw_cli_usage(state, _("--width=%s is no number from 40 to 1000"), arg);
         return 0;
+    case ARGP_KEY_END: check_outputs(o, state); return 0;
     default: return ARGP_ERR_UNKNOWN;
     }
 }

@@ -118,7 +118,7 @@ int gw_cli_emit(const struct gw_report *rep, const struct gw_cli_options *o)
 {
     struct emission e = {.rep = rep};
     int status = GW_EXIT_OK;
-    if (!o->json || (strcmp(o->json, "-") != 0 && !o->quiet)) {
+    if (!gw_cli_no_text(o)) {
         gw_cli_render_options(o, &e.render);
         status = gw_cli_write(NULL, write_text, &e);
     }
@@ -226,16 +226,18 @@ static int diagnose(struct gw_trace *t, const char *path, const struct gw_cli_op
 {
     struct gw_analysis *an = gw_analyse(t, t->arena);
     struct gw_report *rep = gw_cli_report(an, b, t->arena);
-    return rep ? gw_cli_emit(rep, o) : gw_cli_no_memory(path);
+    if (!rep)
+        return gw_cli_no_memory(path);
+    int status = gw_cli_emit(rep, o), s = gw_cli_html(rep, an, o);
+    return s > status ? s : status;
 }
 
 int gw_cli_diagnose(const char *path, const struct gw_cli_options *o)
 {
     struct gw_beside b = {0};
-    if (o->json && strcmp(o->json, "-") != 0 && gw_cli_same_file(path, o->json)) {
-        gw_cli_error(_("--json=%s would overwrite the recording; give another name"), o->json);
+    char *input = (char *)path;
+    if (gw_cli_spares_inputs(&input, 1, o) != GW_EXIT_OK)
         return GW_EXIT_USAGE;
-    }
     struct gw_trace *t = gw_cli_trace(o);
     if (!t)
         return gw_cli_no_memory(path);

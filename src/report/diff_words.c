@@ -57,12 +57,12 @@ static void answer(FILE *out, const struct gw_diff *d)
         fprintf(out, _("B is %s as fast as A: a step takes %s instead of %s"), factor(1 / d->ratio, f),
                        gw_diff_time(d->b.median).s, gw_diff_time(d->a.median).s);
         noise(out, d);
-        put(out, ".");
+        put(out, _("."));
     } else {
         fprintf(out, _("B is slower than A: a step takes %s instead of %s, %s as long"), gw_diff_time(d->b.median).s,
                        gw_diff_time(d->a.median).s, factor(d->ratio, f));
         noise(out, d);
-        put(out, ".");
+        put(out, _("."));
     }
     if (d->slow_changed)
         fprintf(out, _(" Slow steps changed: all counted, a step takes %s in A and %s in B."),

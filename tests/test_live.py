@@ -124,10 +124,11 @@ class Job:
     def line(self, mark):
         return JOB.split("# " + mark)[0].count("\n") + 1
 
-    def run(self, what, *options):
+    def run(self, what, *options, **more):
         env = dict(os.environ, LD_LIBRARY_PATH=FAKES, FAKE_CUPTI_LIB=os.path.join(FAKES, "libcupti.so.13"), GPUWHY_NVML=os.path.join(FAKES, "libnvidia-ml.so.1"),
                    ASAN_OPTIONS="detect_leaks=0:handle_segv=0", PYTHONPATH=self.dir)
         env.pop("CUDA_INJECTION64_PATH", None)
+        env.update(more)
         p = subprocess.run([os.path.join(BUILD, "gpuwhy"), "run", "-o", self.rec, "--windows", "500ms,2s,2s,3s", "--no-report"] + list(options) +
                            ["--", sys.executable, self.prog, what], env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True, timeout=120)
         assert p.returncode == 0, (p.returncode, p.stderr)
@@ -178,6 +179,17 @@ def case_preprocess():
     j = Job().run("preprocess")
     assert j.verdict() == "main-thread-preprocess", j.says()
     assert any(w["file"] == j.prog for w in j.finding("main-thread-preprocess")["where"]), j.says()
+    return j
+
+
+def case_machine():
+    """A real pool of workers: what the machine says stands beside what the job says, and nothing of it is left open."""
+    j = Job().run("storage", CUDA_LAUNCH_BLOCKING="1")
+    assert j.verdict() == "slow-storage", j.says()
+    debug = j.finding("debug-mode")
+    assert debug and debug["gain"]["likely"] is None and any("CUDA_LAUNCH_BLOCKING=1" in e["text"] for e in debug["evidence"]), j.says()
+    still = {n["id"] for n in j.report["not_evaluated"]}
+    assert not still & {"shm-small", "memlock", "debug-mode"}, still
     return j
 
 

@@ -15,6 +15,7 @@
 #include "cli/sweep_state.h"
 #include "report/clean.h"
 #include "report/fmt.h"
+#include "report/html/html.h"
 
 #define SEC 1000000000ll
 #define RECORD_NEEDS (45 * SEC) /* of the budget, for the record at the knee */
@@ -230,6 +231,12 @@ static void write_text(FILE *out, void *user)
     (void)gw_render_sweep_terminal(&st->result, out, &r);
 }
 
+static void write_html(FILE *out, void *user)
+{
+    struct state *st = user;
+    (void)gw_render_html_sweep(&st->result, out);
+}
+
 static void write_json(FILE *out, void *user)
 {
     struct state *st = user;
@@ -240,10 +247,14 @@ static int emit(struct state *st)
 {
     const struct gw_cli_options *c = &st->o->cli;
     int status = GW_EXIT_OK;
-    if (!c->json || (strcmp(c->json, "-") != 0 && !c->quiet))
+    if (!gw_cli_no_text(c))
         status = gw_cli_write(NULL, write_text, st);
     if (c->json) {
         int s = gw_cli_write(c->json, write_json, st);
+        status = s ? s : status;
+    }
+    if (c->html) {
+        int s = gw_cli_write(c->html, write_html, st);
         status = s ? s : status;
     }
     return status;

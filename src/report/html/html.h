@@ -14,10 +14,12 @@
 
 #include "engine/report_model.h"
 #include "report/diff_report.h"
+#include "report/sweep_report.h"
 
 struct gw_timeline;
 
 int gw_render_html(const struct gw_report *rep, const struct gw_timeline *tl, FILE *out);
 int gw_render_html_diff(const struct gw_diff_view *v, FILE *out);
+int gw_render_html_sweep(const struct gw_sweep_result *r, FILE *out);
 
 #endif

@@ -168,7 +168,7 @@ static void work_table(struct gw_html *h, const struct gw_diff_row *list, size_t
     head(h, title);
     for (size_t i = 0; i < n; i++) {
         gw_html_raw(h, "<tr><th scope=\"row\">");
-        gw_html_tag(h, "span", cls, list[i].id);
+        gw_html_tag(h, "span", cls, cls ? list[i].id : _(list[i].id)); /* classes are words, kernels are names */
         if (isfinite(list[i].na) && isfinite(list[i].nb)) {
             gw_html_raw(h, " <span class=\"dim num\">");
             if (fabs(list[i].nb - list[i].na) > 0.05)

@@ -6,6 +6,7 @@
 #include "base/gw_i18n.h"
 #include "report/fmt.h"
 #include "report/html/html.h"
+#include "report/html/html_beside.h"
 #include "report/html/html_findings.h"
 #include "report/html/html_ranks.h"
 #include "report/html/html_steps.h"
@@ -72,6 +73,8 @@ static void contents(struct gw_html *h, const struct gw_report *r, const struct 
                  {"places", _("Places"), tl && tl->place_count},
                  {"ranks", _("Ranks"), r->rank_count > 1},
                  {"work", _("Work"), r->kernel_count > 0},
+                 {"counters", _("Counters"), r->counters && r->counters->count},
+                 {"run", _("Whole run"), r->activity_count || r->window_count},
                  {"trust", _("Trust"), 1},
                  {"not-evaluated", _("Not evaluated"), r->not_evaluated_count > 0}};
     gw_html_raw(h, "<nav aria-label=\"");
@@ -299,9 +302,9 @@ static void kernel_rows(struct gw_html *h, const struct gw_report_kernel *list, 
     for (size_t i = 0; i < n; i++) {
         double share = all > 0 ? list[i].ns / all : NAN;
         gw_html_raw(h, "<tr>");
-        gw_html_tag(h, "td", classes ? NULL : "name", list[i].name);
+        gw_html_tag(h, "td", classes ? NULL : "name", classes && list[i].name ? _(list[i].name) : list[i].name);
         if (!classes)
-            gw_html_tag(h, "td", "dim", list[i].kclass);
+            gw_html_tag(h, "td", "dim", list[i].kclass && *list[i].kclass ? _(list[i].kclass) : "");
         gw_html_tagf(h, "td", "num", "%.4g", list[i].count);
         gw_html_tag(h, "td", "num", gw_fmt_time((int64_t)(list[i].ns + 0.5)).s);
         fprintf(h->out, "<td class=\"num share\" style=\"--w:%s%%\">", gw_html_width(share).s);
@@ -424,6 +427,8 @@ int gw_render_html(const struct gw_report *r, const struct gw_timeline *tl, FILE
     gw_html_places(&h, tl);
     gw_html_ranks(&h, r);
     work(&h, r);
+    gw_html_counters(&h, r);
+    gw_html_run(&h, r);
     trust(&h, r);
     gw_html_not_evaluated(&h, r->not_evaluated, r->not_evaluated_count);
     gw_html_raw(&h, "</main>\n");

@@ -476,7 +476,7 @@ void gw_session_stop(struct gw_session *s, const struct gw_child *c)
     s->ended_ns = now_ns();
     s->control.stop = 1;
     (void)write_control(s);
-    gw_run_pm_end(&s->pm, &(struct gw_run_pm_view){s->dir, s->proc, s->sink, s->tree, s->nvml, &s->status, s->o.quiet});
+    gw_pm_ask_to_stop(s->pm.pm);
     /* A window closes within a few ticks of the library; queued GPU work may need longer. */
     for (uint64_t until = now_ns() + 1500 * MS; !c->ended && now_ns() < until;) {
         look_at_files(s);
@@ -490,6 +490,7 @@ void gw_session_stop(struct gw_session *s, const struct gw_child *c)
     machine_failed(s, gw_machine_finish(&s->machine, MACHINE_WAIT_MS));
     struct gw_sink *k = s->sink;
     gw_sink_tick(k);
+    gw_run_pm_end(&s->pm, &(struct gw_run_pm_view){s->dir, s->proc, s->sink, s->tree, s->nvml, &s->status, s->o.quiet});
     gw_sink_factf(k, "recorded_s", "%.3f", (double)(s->ended_ns - s->started_ns) * 1e-9);
     gw_sink_factf(k, "recorder.cpu_s", "%.3f", (double)gw_clock_ns(CLOCK_PROCESS_CPUTIME_ID) * 1e-9);
     gw_sink_factf(k, "recorder.lost_samples", "%llu", (unsigned long long)k->lost);

@@ -213,16 +213,22 @@ static int wait_gone(struct gw_pm *p, uint64_t ns)
     return 1;
 }
 
+void gw_pm_ask_to_stop(struct gw_pm *p)
+{
+    if (p)
+        p->shared->stop = 1;
+}
+
 void gw_pm_stop(struct gw_pm *p)
 {
+    gw_pm_ask_to_stop(p);
     if (!p || !p->pid)
         return;
-    p->shared->stop = 1;
     if (wait_gone(p, 1200 * MS)) {
         p->died |= p->status != 0;
         return;
     }
-    p->died = 1;
+    p->died |= p->shared->state != GW_PS_ENDED; /* else its file is whole, and only the driver takes its time */
     kill(p->pid, SIGKILL);
     (void)wait_gone(p, 300 * MS);
 }

@@ -48,6 +48,8 @@ unsigned gw_pm_state(const struct gw_pm *p);
 /* CPU time of the sampling process, ns; its pid, 0 none. */
 uint64_t gw_pm_cpu_ns(const struct gw_pm *p);
 int gw_pm_pid(const struct gw_pm *p);
+/* Ends the sampling: asks for it, and waits 1.5 s at most. Asked earlier, there is less to wait for. */
+void gw_pm_ask_to_stop(struct gw_pm *p);
 void gw_pm_stop(struct gw_pm *p);
 
 /* "GPU-01234567-89ab-..." (or "MIG-...") to 16 bytes. 0, or -1 when it is no UUID. */

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { CC_MAJOR = 75, CC_MINOR = 76 }; /* CUdevice_attribute */
 
@@ -103,19 +104,29 @@ static int open_toolkit(struct gw_pm_libs *l, int major)
     return 0;
 }
 
+/* A copy whose back ends were left out (some packages split them off) can sample nothing. */
+static int has_back_ends(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    char file[1200];
+    snprintf(file, sizeof file, "%.*slibnvperf_host.so", slash ? (int)(slash + 1 - path) : 0, path);
+    return access(file, R_OK) == 0;
+}
+
 static int find_cupti(struct gw_pm_libs *l, const struct gw_pm_hints *h)
 {
     if (h->cupti[0])
         return try_open(l, h->cupti); /* named: this one or none */
-    if (strstr(h->near, "/libcupti.so") && try_open(l, h->near))
+    int is_cupti = strstr(h->near, "/libcupti.so") != NULL;
+    if (is_cupti && has_back_ends(h->near) && try_open(l, h->near))
         return 1;
     for (int major = l->driver_version / 1000; major >= 12; major--) {
         char soname[32];
         snprintf(soname, sizeof soname, "libcupti.so.%d", major);
-        if ((h->near[0] && open_near(l, h->near, major)) || try_open(l, soname) || open_toolkit(l, major))
+        if ((h->near[0] && !is_cupti && open_near(l, h->near, major)) || try_open(l, soname) || open_toolkit(l, major))
             return 1;
     }
-    return 0;
+    return is_cupti && try_open(l, h->near);
 }
 
 unsigned gw_pm_load(struct gw_pm_libs *l, const struct gw_pm_hints *h)

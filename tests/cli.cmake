@@ -1,6 +1,7 @@
 # The program as a user meets it: options, exit statuses, streams, signals; and the manual page.
 if(TARGET gpuwhy)
   gw_python_test(cli cli_test.py $<TARGET_FILE:gpuwhy> ${CMAKE_SOURCE_DIR}/samples)
+  gw_python_test(zh_cn test_zh_cn.py $<TARGET_FILE:gpuwhy> ${CMAKE_SOURCE_DIR})
   gw_python_test(man_page check_man.py $<TARGET_FILE:gpuwhy> ${CMAKE_SOURCE_DIR}/docs/gpuwhy.1)
   file(GLOB samples CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/samples/*.json.gz)
   gw_python_test(json_contract check_json.py --gpuwhy $<TARGET_FILE:gpuwhy> ${samples})

@@ -76,11 +76,11 @@ static void add_knob(struct argp_state *state, struct gw_sweep_options *o, const
 {
     char why[128];
     if (o->sweep.knobs == GW_SWEEP_KNOBS)
-        argp_error(state, _("at most two settings can be varied at a time"));
+        gw_cli_usage(state, _("at most two settings can be varied at a time"));
     if (gw_sweep_knob_parse(&o->sweep.knob[o->sweep.knobs], spec, why, sizeof why) != 0)
-        argp_error(state, "--vary=%s: %s", spec, why);
+        gw_cli_usage(state, "--vary=%s: %s", spec, why);
     if (find_knob(&o->sweep, o->sweep.knob[o->sweep.knobs].name) >= 0)
-        argp_error(state, _("--vary=%s: this setting is varied already"), spec);
+        gw_cli_usage(state, _("--vary=%s: this setting is varied already"), spec);
     o->job.loader_setting[o->sweep.knobs++] = -1;
 }
 
@@ -89,7 +89,7 @@ static void check_loader_values(struct argp_state *state, const struct gw_sweep_
     for (size_t i = 0; i < k->n; i++) {
         double v = k->number[i];
         if (!k->is_number || v < 0 || v != floor(v) || (setting >= GW_SWEEP_PIN && v > 1) || (setting == GW_SWEEP_PREFETCH && v < 1))
-            argp_error(state, setting >= GW_SWEEP_PIN ? _("%s=%s: this setting of a DataLoader is 0 or 1")
+            gw_cli_usage(state, setting >= GW_SWEEP_PIN ? _("%s=%s: this setting of a DataLoader is 0 or 1")
                                                       : _("%s=%s: this setting of a DataLoader is a whole number"), k->name, k->value[i]);
     }
 }
@@ -103,7 +103,7 @@ static void apply_loader(struct argp_state *state, struct args *a)
         while (i < GW_SWEEP_LOADER_COUNT && (strlen(loader_settings[i].name) != n || strncmp(p, loader_settings[i].name, n) != 0))
             i++;
         if (i == GW_SWEEP_LOADER_COUNT)
-            argp_error(state, _("--loader=%s: name one or two of workers,prefetch,pin,persistent"), a->loader);
+            gw_cli_usage(state, _("--loader=%s: name one or two of workers,prefetch,pin,persistent"), a->loader);
         int k = find_knob(&a->o.sweep, loader_settings[i].name);
         if (k < 0) {
             usual_workers(usual, sizeof usual);
@@ -115,7 +115,7 @@ static void apply_loader(struct argp_state *state, struct args *a)
         p += n + (p[n] == ',');
     }
     if ((a->loader || a->o.is_parts) && gw_run_find_hook(hook, sizeof hook) != 0)
-        argp_error(state, _("the settings hook is not beside gpuwhy (python/gpuwhy_hook); install it, or use {NAME} in the command"));
+        gw_cli_usage(state, _("the settings hook is not beside gpuwhy (python/gpuwhy_hook); install it, or use {NAME} in the command"));
 }
 
 /* Every knob must go somewhere. */
@@ -129,7 +129,7 @@ static void check_places(struct argp_state *state, const struct gw_sweep_options
         for (size_t i = 0; i < o->job.envs && !has; i++)
             has = gw_sweep_has_place(o->job.env[i], name);
         if (!has)
-            argp_error(state, _("no {%s} in the command: write it where the value goes, as in --%s {%s}, or use --env or --loader"), name, name, name);
+            gw_cli_usage(state, _("no {%s} in the command: write it where the value goes, as in --%s {%s}, or use --env or --loader"), name, name, name);
     }
 }
 
@@ -151,7 +151,7 @@ static void set_metric(struct argp_state *state, struct gw_sweep_options *o)
         o->job.pattern.is_lines = o->job.pattern.is_used = o->unit == GW_SWEEP_LINES;
     } else {
         if (!*o->metric || gw_sweep_pattern_compile(&o->job.pattern, o->metric, why, sizeof why) != 0)
-            argp_error(state, _("--metric=%s is neither steps, samples, batches, lines or auto nor a regular expression: %s"), o->metric,
+            gw_cli_usage(state, _("--metric=%s is neither steps, samples, batches, lines or auto nor a regular expression: %s"), o->metric,
                        *o->metric ? why : _("it is empty"));
         o->job.source = GW_SWEEP_BY_OUTPUT;
         o->unit = o->job.pattern.has_number ? GW_SWEEP_VALUES_READ : GW_SWEEP_MATCHES;
@@ -160,14 +160,14 @@ static void set_metric(struct argp_state *state, struct gw_sweep_options *o)
         if (o->sweep.knob[k].is_batch)
             batch = k;
     if (o->unit == GW_SWEEP_SAMPLES && batch == GW_SWEEP_KNOBS)
-        argp_error(state, _("--metric=samples needs a varied setting that is named batch; else give a regular expression for the rate that the job prints"));
+        gw_cli_usage(state, _("--metric=samples needs a varied setting that is named batch; else give a regular expression for the rate that the job prints"));
     if (batch < GW_SWEEP_KNOBS && !o->job.pattern.has_number) { /* steps of different sizes cannot be compared */
         o->job.is_samples = 1;
         o->job.batch_knob = batch;
         o->unit = GW_SWEEP_SAMPLES;
     }
     if (o->is_parts && o->job.source == GW_SWEEP_BY_OUTPUT)
-        argp_error(state, _("--loader-only counts the batches of the DataLoader; leave --metric out"));
+        gw_cli_usage(state, _("--loader-only counts the batches of the DataLoader; leave --metric out"));
     if (o->is_parts)
         o->job.source = GW_SWEEP_BY_LOADER;
 }
@@ -178,7 +178,7 @@ static int64_t a_time(struct argp_state *state, const char *option, const char *
 {
     int64_t ns = gw_cli_whole_time(arg);
     if (ns <= 0)
-        argp_error(state, _("--%s=%s is no time; write it like 30s or 5m"), option, arg);
+        gw_cli_usage(state, _("--%s=%s is no time; write it like 30s or 5m"), option, arg);
     return ns;
 }
 
@@ -205,22 +205,22 @@ static void complete(struct argp_state *state, struct args *a)
     for (size_t i = 0; i < a->varied; i++)
         add_knob(state, o, a->vary[i]);
     if (o->is_parts && (a->varied || a->loader))
-        argp_error(state, _("--loader-only varies nothing: leave --vary and --loader out, or sweep without --loader-only"));
+        gw_cli_usage(state, _("--loader-only varies nothing: leave --vary and --loader out, or sweep without --loader-only"));
     if (o->is_parts && o->resume)
-        argp_error(state, _("--loader-only is done in a minute or two: leave --resume out"));
+        gw_cli_usage(state, _("--loader-only is done in a minute or two: leave --resume out"));
     if (o->is_parts)
         add_knob(state, o, "part=loader,model,whole");
     o->job.counts_samples = o->is_parts;
     apply_loader(state, a);
     if (!o->sweep.knobs)
-        argp_error(state, _("nothing to vary: give --vary, such as --vary workers=0,2,4,8, or --loader or --loader-only"));
+        gw_cli_usage(state, _("nothing to vary: give --vary, such as --vary workers=0,2,4,8, or --loader or --loader-only"));
     size_t points = o->sweep.knob[0].n * (o->sweep.knobs > 1 ? o->sweep.knob[1].n : 1);
     if (points < 2 || points > 1024)
-        argp_error(state, _("%zu points: give a list of 2 to 1024"), points);
+        gw_cli_usage(state, _("%zu points: give a list of 2 to 1024"), points);
     check_places(state, o);
     set_metric(state, o);
     if (o->job.least_ns >= o->job.limit_ns)
-        argp_error(state, _("--least must be shorter than --point-limit"));
+        gw_cli_usage(state, _("--least must be shorter than --point-limit"));
     o->job.env = o->envs;
     write_plan(o);
 }
@@ -229,9 +229,9 @@ static void set_env(struct argp_state *state, struct gw_sweep_options *o, const 
 {
     const char *eq = strchr(arg, '=');
     if (!eq || eq == arg)
-        argp_error(state, _("--env=%s: write it as NAME=VALUE"), arg);
+        gw_cli_usage(state, _("--env=%s: write it as NAME=VALUE"), arg);
     if (o->job.envs == GW_SWEEP_ENVS)
-        argp_error(state, _("--env may be given %d times"), GW_SWEEP_ENVS);
+        gw_cli_usage(state, _("--env may be given %d times"), GW_SWEEP_ENVS);
     o->envs[o->job.envs++] = arg;
     o->job.env = o->envs;
 }
@@ -241,7 +241,7 @@ static double a_number(struct argp_state *state, const char *option, const char 
     char *end;
     double v = strtod(arg, &end);
     if (end == arg || (*end && strcmp(end, "%") != 0) || !(v >= low && v <= high))
-        argp_error(state, _("--%s=%s is no number from %g to %g"), option, arg, low, high);
+        gw_cli_usage(state, _("--%s=%s is no number from %g to %g"), option, arg, low, high);
     return v;
 }
 
@@ -250,7 +250,7 @@ static error_t parse_command(int key, struct argp_state *state, struct args *a)
     switch (key) {
     case ARGP_KEY_ARG: return ARGP_ERR_UNKNOWN; /* the command comes in ARGP_KEY_ARGS */
     case ARGP_KEY_ARGS: a->o.job.command = state->argv + state->next; return 0;
-    case ARGP_KEY_NO_ARGS: argp_error(state, _("no COMMAND given")); return 0;
+    case ARGP_KEY_NO_ARGS: gw_cli_usage(state, _("no COMMAND given")); return 0;
     case ARGP_KEY_END:
         if (a->o.job.command)
             complete(state, a);
@@ -267,7 +267,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case ARGP_KEY_INIT: gw_cli_child_output(state, &o->cli); return 0;
     case KEY_VARY:
         if (a->varied == GW_SWEEP_KNOBS)
-            argp_error(state, _("at most two settings can be varied at a time"));
+            gw_cli_usage(state, _("at most two settings can be varied at a time"));
         a->vary[a->varied++] = arg;
         return 0;
     case KEY_ENV: set_env(state, o, arg); return 0;
@@ -282,7 +282,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case KEY_EXHAUSTIVE: o->sweep.exhaustive = 1; return 0;
     case KEY_RESUME:
         if (!*arg)
-            argp_error(state, _("--resume needs a file"));
+            gw_cli_usage(state, _("--resume needs a file"));
         o->resume = arg;
         return 0;
     case KEY_NO_DIAGNOSIS: o->no_diagnosis = 1; return 0;
@@ -316,10 +316,8 @@ int gw_cmd_sweep(int argc, char **argv)
     a->o.job.limit_ns = POINT_LIMIT;
     a->o.job.least_ns = LEAST_TIME;
     a->o.job.alone_batch = NAN;
-    error_t rc = argp_parse(&gw_argp_sweep, argc, argv, ARGP_IN_ORDER, NULL, a);
-    int status = rc ? GW_EXIT_INTERNAL : gw_sweep_main(&a->o);
-    if (rc)
-        gw_cli_error("%s", strerror(rc));
+    gw_cli_parse_as(&gw_argp_sweep, argc, argv, ARGP_IN_ORDER, a);
+    int status = gw_sweep_main(&a->o);
     if (a->o.job.pattern.is_used && !a->o.job.pattern.is_lines)
         regfree(&a->o.job.pattern.regex);
     free(a);

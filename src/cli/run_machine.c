@@ -15,6 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/gw_i18n.h"
 #include "collect/capture/record_env.h"
 #include "collect/live/live.h"
 #include "record/record_write.h"
@@ -96,12 +97,12 @@ const char *gw_machine_poll(struct gw_machine *m)
         kill(m->pid, SIGKILL);
     m->pid = 0;
     if (p == 0)
-        return "looking at the machine took too long";
+        return N_("looking at the machine took too long");
     if (p < 0 || WIFSIGNALED(status))
-        return "the collector was ended";
+        return N_("the collector was ended");
     return WEXITSTATUS(status) == 0                    ? NULL
-           : WEXITSTATUS(status) == STATUS_NOT_WRITTEN ? "the facts could not be written"
-                                                       : "out of memory";
+           : WEXITSTATUS(status) == STATUS_NOT_WRITTEN ? N_("the facts could not be written")
+                                                       : N_("out of memory");
 }
 
 const char *gw_machine_finish(struct gw_machine *m, int ms)

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/gw_i18n.h"
+
 enum {
     MAX_RECORDS = 4096,  /* of one kind; a machine with eight GPUs and 500 processes needs 600 */
     MAX_SAMPLES = 500000 /* about 100 MB; a day at 4 Hz is 345,600 */
@@ -273,7 +275,7 @@ void gw_env_note(struct gw_env *env, const char *where, const char *fmt, ...)
     char text[512];
     va_list ap;
     va_start(ap, fmt);
-    vsnprintf(text, sizeof text, fmt, ap);
+    vsnprintf(text, sizeof text, _(fmt), ap);
     va_end(ap);
     /* Said once is enough: captures repeat themselves. */
     for (size_t i = 0; i < gw_env_count(env, GW_REC_NOTE); i++) {

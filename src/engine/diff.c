@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/gw_i18n.h"
+
 #define PACED_FULL 0.05    /* idle share caused by the host from which the host sets the pace altogether */
 #define SLOW_FACTOR 2      /* a step this many times the median is a slow one (report_model.h: tail_share) */
 #define SLOW_WORTH 0.1     /* slow steps move the mean against the median by this much more in one than in the other */
@@ -321,11 +323,11 @@ struct gw_diff *gw_diff_make(const struct gw_report *a, const struct gw_report *
     o = o ? o : &usual;
     d->ratio = d->low = d->high = d->mean_ratio = NAN;
     if (!d->a.dev || !d->b.dev)
-        d->why_not = d->a.dev ? "B holds no GPU work" : "A holds no GPU work";
+        d->why_not = d->a.dev ? N_("B holds no GPU work") : N_("A holds no GPU work");
     else if (d->a.steps <= 0 || d->b.steps <= 0)
-        d->why_not = d->a.steps > 0   ? "no steps were found in B"
-                     : d->b.steps > 0 ? "no steps were found in A"
-                                      : "no steps were found in either";
+        d->why_not = d->a.steps > 0   ? N_("no steps were found in B")
+                     : d->b.steps > 0 ? N_("no steps were found in A")
+                                      : N_("no steps were found in either");
     d->other_gpu = d->a.dev && d->b.dev && *d->a.dev->name && *d->b.dev->name && strcmp(d->a.dev->name, d->b.dev->name);
     d->promise.still = 1;
     if (d->why_not) {

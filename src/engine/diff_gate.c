@@ -6,6 +6,8 @@
 
 #include "engine/diff.h"
 
+#include "base/gw_i18n.h"
+
 static int has_prefix(const char *s, const char *head) { return !strncmp(s, head, strlen(head)); }
 
 static int known_metric(const char *m)
@@ -49,12 +51,12 @@ int gw_gate_parse(const char *text, struct gw_gate *g, char *why, size_t cap)
             op = p;
     memset(g, 0, sizeof *g);
     if (!op || op == text || (size_t)(op - text) >= sizeof g->metric) {
-        snprintf(why, cap, "write it like step>+5%% or idle>30%%");
+        snprintf(why, cap, _("write it like step>+5%% or idle>30%%"));
         return GW_EUSAGE;
     }
     memcpy(g->metric, text, (size_t)(op - text));
     if (!known_metric(g->metric)) {
-        snprintf(why, cap, "'%s' is none of step, mean, compute, comm, copies, idle, kernel:NAME, cause:ID", g->metric);
+        snprintf(why, cap, _("'%s' is none of step, mean, compute, comm, copies, idle, kernel:NAME, cause:ID"), g->metric);
         return GW_EUSAGE;
     }
     g->below = *op == '<';
@@ -62,7 +64,7 @@ int gw_gate_parse(const char *text, struct gw_gate *g, char *why, size_t cap)
     char *end;
     g->limit = strtod(op + 1, &end);
     if (end == op + 1 || !isfinite(g->limit) || !strchr("+-.0123456789", op[1]) || !unit_of(end, g)) {
-        snprintf(why, cap, "'%s' is no number with %%, us, ms or s", op + 1);
+        snprintf(why, cap, _("'%s' is no number with %%, us, ms or s"), op + 1);
         return GW_EUSAGE;
     }
     return GW_OK;

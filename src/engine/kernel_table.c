@@ -3,11 +3,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/gw_i18n.h"
+
 enum { CLASS_COPY = GW_K_CLASS_COUNT, CLASS_SET, CLASSES };
 
 static const char *class_name(unsigned c)
 {
-    return c == CLASS_COPY ? "memory copy" : c == CLASS_SET ? "memory set" : gw_kclass_name(c);
+    return c == CLASS_COPY ? N_("memory copy") : c == CLASS_SET ? N_("memory set") : gw_kclass_name(c);
 }
 
 struct gw_tally {
@@ -48,7 +50,7 @@ static int tally(const struct gw_analysis *an, const struct gw_dev *dev, struct 
             const char *s = gw_trace_text(an->t, e->name);
             if (e->kind == GW_KIND_KERNEL)
                 s = gw_names_short_kernel(s, scratch);
-            s = *s ? s : "(no name)";
+            s = *s ? s : N_("(no name)");
             *id = gw_intern_add(names, s, strlen(s));
             if (!*id)
                 goto out;

@@ -3,6 +3,7 @@
 #include <ctype.h>
 #include <string.h>
 
+#include "base/gw_i18n.h"
 #include "model/kernel_metrics.h"
 
 /* How a row matches: IN anywhere, AT at the start, ALL the whole name. */
@@ -352,10 +353,10 @@ struct gw_name_info *gw_names_classify(const struct gw_trace *t, struct gw_arena
 
 const char *gw_kclass_name(unsigned k)
 {
-    static const char *const names[] = {"other",     "communication", "matmul", "fp32 matmul", "convolution",
-                                        "fp32 convolution", "attention", "elementwise", "reduction", "normalisation",
-                                        "copy and layout", "embedding and indexing", "optimizer"};
-    return k < GW_K_CLASS_COUNT ? names[k] : "other";
+    static const char *const names[] = {N_("other"),     N_("communication"), N_("matmul"), N_("fp32 matmul"), N_("convolution"),
+                                        N_("fp32 convolution"), N_("attention"), N_("elementwise"), N_("reduction"), N_("normalisation"),
+                                        N_("copy and layout"), N_("embedding and indexing"), N_("optimizer")};
+    return k < GW_K_CLASS_COUNT ? names[k] : N_("other");
 }
 
 int gw_names_pyframe(const char *name, struct gw_arena *arena, const char **file, int64_t *line, const char **func)

@@ -4,6 +4,7 @@ static const struct {
     const char *id, *text;
 } causes[] = {
 #define GW_CAUSE(sym, id, text) {id, text},
+#include "base/gw_i18n.h"
 #include "engine/causes.def"
 #undef GW_CAUSE
 };
@@ -13,6 +14,6 @@ const char *gw_cause_text(unsigned cause) { return cause < GW_CAUSE_COUNT ? caus
 
 const char *gw_confidence_id(unsigned c)
 {
-    static const char *const ids[] = {"low", "medium", "high"};
+    static const char *const ids[] = {N_("low"), N_("medium"), N_("high")};
     return c <= GW_CONF_HIGH ? ids[c] : "low";
 }

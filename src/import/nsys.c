@@ -44,15 +44,15 @@ static int refuse(const char *path, const unsigned char *head, size_t len, struc
         if (base && strlen(path) > 90) /* keep the line whole: leave the folder to the reader */
             stem = (int)(strrchr(base, '.') - base) - 1, path = base + 1;
         if (ends_with(path, ".qdstrm"))
-            snprintf(advice, sizeof advice, "turn it into a report first: QdstrmImporter -i %s", path);
+            snprintf(advice, sizeof advice, _("turn it into a report first: QdstrmImporter -i %s"), path);
         else
-            snprintf(advice, sizeof advice, "run: nsys export --type sqlite --output %.*s.sqlite %s", stem, path, path);
+            snprintf(advice, sizeof advice, _("run: nsys export --type sqlite --output %.*s.sqlite %s"), stem, path, path);
         return gw_error_set(err, GW_EFORMAT, path, -1, advice, _("an Nsight Systems report in its own binary format"));
     }
     if (len == 0)
         return gw_error_set(err, GW_EFORMAT, path, -1, _("export the report again"), _("the file is empty"));
     if (len > 3 && ((head[0] == 0x1f && head[1] == 0x8b) || !memcmp(head, "\x28\xb5\x2f\xfd", 4))) {
-        snprintf(advice, sizeof advice, "unpack it first: %s -dk %s", head[0] == 0x1f ? "gzip" : "zstd", path);
+        snprintf(advice, sizeof advice, _("unpack it first: %s -dk %s"), head[0] == 0x1f ? "gzip" : "zstd", path);
         return gw_error_set(err, GW_EFORMAT, path, -1, advice,
                             _("a compressed SQLite database cannot be read in place"));
     }

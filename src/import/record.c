@@ -191,4 +191,4 @@ static int read_record(struct gw_trace *t, const char *path, const struct gw_imp
 }
 
 const struct gw_importer gw_importer_record = {
-    .name = "record", .title = "folder written by gpuwhy run", .sniff = sniff, .read = read_record};
+    .name = "record", .title = N_("folder written by gpuwhy run"), .sniff = sniff, .read = read_record};

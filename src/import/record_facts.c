@@ -182,7 +182,7 @@ void gw_record_facts_line(struct gw_record_import *im, const char *line)
     else if (strcmp(key, "pm.state") == 0)
         gw_record_pm_fact(im, v);
     else if (strcmp(key, "injection.ignored") == 0)
-        h->gpu_records = gw_arena_printf(im->t->arena, "the CUDA driver did not load our library: %s", v);
+        h->gpu_records = gw_arena_printf(im->t->arena, _("the CUDA driver did not load our library: %s"), v);
     else if (strcmp(key, "injection.refused") == 0)
-        h->gpu_records = gw_arena_printf(im->t->arena, "another tool, or nothing, is loaded into the job: %s", v);
+        h->gpu_records = gw_arena_printf(im->t->arena, _("another tool, or nothing, is loaded into the job: %s"), v);
 }

@@ -237,7 +237,7 @@ static const char *limit_text(struct gw_diag *d)
             best = k;
     if (!d->kernel_ns)
         return "";
-    return gw_arena_printf(d->arena, _(" Its limit is the GPU itself: %s kernels take %.0f %% of the kernel time."), gw_kclass_name(best),
+    return gw_arena_printf(d->arena, _(" Its limit is the GPU itself: %s kernels take %.0f %% of the kernel time."), _(gw_kclass_name(best)),
                            100 * (double)d->kclass_ns[best] / (double)d->kernel_ns);
 }
 

@@ -122,7 +122,7 @@ static void row(struct view *w, const struct gw_diff_row *r, int indent)
     char name[256];
     w->t.indent = indent;
     gw_text_tab(&w->t, indent);
-    gw_text_words(&w->t, gw_elide(name, sizeof name, r->id, NAME_COLS - indent, w->t.unicode));
+    gw_text_words(&w->t, gw_elide(name, sizeof name, _(r->id), NAME_COLS - indent, w->t.unicode));
     numbers(w, r->a, r->b, r->real);
 }
 
@@ -197,7 +197,7 @@ static void shares(struct view *w)
     if (!d->a.dev || !d->b.dev || d->a.dev->steady.wall <= 0 || d->b.dev->steady.wall <= 0)
         return;
     const struct gw_partition *p = &d->a.dev->steady, *q = &d->b.dev->steady;
-    const char *const names[] = {"compute", "comm", "copies", "idle"};
+    const char *const names[] = {_("compute"), _("comm"), _("copies"), _("idle")};
     const int64_t a[] = {p->compute, p->comm_exposed, p->copy_exposed, p->idle},
                   b[] = {q->compute, q->comm_exposed, q->copy_exposed, q->idle};
     heading(w, _("Where the recorded time goes"));

@@ -66,8 +66,8 @@ static void clauses(struct gw_terminal *m, const char *label, const struct gw_ev
             continue;
         left--;
         const char *source = m->o->all && list[i].source ? list[i].source : "";
-        gw_text_printf(&m->t, " %s%s%s%s%s", list[i].text, *source ? " [" : "", source, *source ? "]" : "",
-                       left ? ";" : "");
+        gw_text_printf(&m->t, " %s%s%s%s%s", list[i].text, *source ? " [" : "", *source ? _(source) : "", *source ? "]" : "",
+                       left ? _(";") : "");
     }
     gw_text_line(&m->t);
 }

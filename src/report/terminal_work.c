@@ -20,7 +20,7 @@ static void right(struct gw_text *t, const char *s, int edge)
     gw_text_words(t, s);
 }
 
-static void row(struct gw_text *t, const struct gw_report_kernel *k)
+static void row(struct gw_text *t, const struct gw_report_kernel *k, const char *what)
 {
     char name[512], count[32];
     t->indent = NAME_COL;
@@ -28,7 +28,7 @@ static void row(struct gw_text *t, const struct gw_report_kernel *k)
     snprintf(count, sizeof count, k->count < 9.95 ? "%.1f\xc3\x97" : "%.0f\xc3\x97", k->count);
     right(t, isfinite(k->count) ? count : _("n/a"), COUNT_COL);
     gw_text_tab(t, NAME_COL);
-    gw_text_words(t, gw_elide(name, sizeof name, k->name ? k->name : "", t->width - NAME_COL, t->unicode));
+    gw_text_words(t, gw_elide(name, sizeof name, what ? what : "", t->width - NAME_COL, t->unicode));
     gw_text_line(t);
 }
 
@@ -52,10 +52,10 @@ void gw_terminal_work(struct gw_terminal *m)
         return;
     title(m, _("GPU work by class"));
     for (size_t i = 0; i < r->kernel_class_count; i++)
-        row(&m->t, &r->kernel_classes[i]);
+        row(&m->t, &r->kernel_classes[i], r->kernel_classes[i].name ? _(r->kernel_classes[i].name) : NULL);
     title(m, _("GPU work by name"));
     for (size_t i = 0; i < r->kernel_count && i < KERNELS_SHOWN; i++)
-        row(&m->t, &r->kernels[i]);
+        row(&m->t, &r->kernels[i], r->kernels[i].name);
     if (r->kernel_count > KERNELS_SHOWN) {
         m->t.indent = 2;
         gw_text_printf(&m->t, _("and %s more; --json has them"),

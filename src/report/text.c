@@ -33,6 +33,7 @@ static void newline(struct gw_text *t)
     t->col = 0;
     t->space = 0;
     t->fresh = 1;
+    t->last = 0;
 }
 
 /* Words after a number that belong to it. */
@@ -118,8 +119,19 @@ static struct word next_word(const struct gw_text *t, const char *s)
     return w;
 }
 
+/* Full-width signs hold a blank of their own. */
+static int full_stop_like(uint32_t c)
+{
+    return c == 0x3001 || c == 0x3002 || c == 0xff0c || c == 0xff1a || c == 0xff1b || c == 0xff01 || c == 0xff1f || c == 0xff09;
+}
+
+static int full_width_opening(uint32_t c) { return c == 0xff08 || full_stop_like(c); }
+
 static void put_word(struct gw_text *t, struct word w)
 {
+    const char *from = w.from;
+    if (full_stop_like(t->last) || full_width_opening(gw_utf8_next(&from)))
+        t->space = 0; /* the blank is part of the sign */
     if (t->col + t->space + w.width > t->width && !t->fresh)
         newline(t);
     if (t->col == 0)
@@ -137,6 +149,8 @@ static void put_word(struct gw_text *t, struct word w)
         }
         fputs(strcmp(c.text, GW_NBSP) == 0 ? " " : c.text, t->out);
         t->col += c.width;
+        const char *text = c.text;
+        t->last = gw_utf8_next(&text);
     }
 }
 
@@ -191,6 +205,7 @@ void gw_text_tab(struct gw_text *t, int col)
 {
     pad(t, t->col < col ? col - t->col : 1);
     t->space = 0;
+    t->last = 0;
     t->fresh = 1;
 }
 

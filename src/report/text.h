@@ -36,6 +36,7 @@ struct gw_text {
     int indent; /* column at which a broken line goes on */
     int col;    /* columns written on this line */
     int space;  /* blanks due before the next word; dropped at a line's end */
+    unsigned last; /* the last character written on this line; 0 = none */
     int fresh;  /* 1 = no word since the line or the column began, so blanks are dropped and nothing is broken */
 };
 

@@ -160,16 +160,16 @@ static const char *other_machine(const struct gw_env *a, const struct gw_env *b)
 {
     const char *da = gw_env_str(a, GW_HSTR_DRIVER), *db = gw_env_str(b, GW_HSTR_DRIVER);
     if (da && db && strcmp(da, db) != 0)
-        return "another driver";
+        return N_("another driver");
     for (size_t i = 0; i < a->gpus.len; i++)
         for (size_t k = 0; k < b->gpus.len; k++) {
             const struct gw_gpu *x = gw_env_gpu_at(a, i), *y = gw_env_gpu_at(b, k);
             if (x->index != y->index)
                 continue;
             if (x->bus_id && y->bus_id && strcmp(x->bus_id, y->bus_id) != 0)
-                return "GPUs at other bus addresses";
+                return N_("GPUs at other bus addresses");
             if (x->name && y->name && !same_name(x->name, y->name))
-                return "other GPUs";
+                return N_("other GPUs");
         }
     return NULL;
 }
@@ -193,7 +193,7 @@ static int read_beside(struct gw_env *env, const char *file, struct gw_error *er
     gw_env_note(env, file,
                 "left out: it shows %s than the files before it, so it is of another machine or another "
                 "time; check it by itself",
-                differs);
+                _(differs));
     return 0;
 }
 

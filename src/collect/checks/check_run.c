@@ -48,7 +48,7 @@ void gw_check_expect(struct gw_check_run *r, const char *fmt, ...)
 {
     va_list ap;
     va_start(ap, fmt);
-    r->now->expect = gw_arena_vprintf(r->arena, fmt, ap);
+    r->now->expect = gw_arena_vprintf(r->arena, _(fmt), ap);
     va_end(ap);
 }
 
@@ -74,7 +74,7 @@ void gw_check_evidence(struct gw_check_run *r, double value, const char *unit, c
     }
     struct gw_check_evidence *e = &r->evidence[r->now->evidence_count++];
     va_start(ap, fmt);
-    e->text = gw_arena_vprintf(r->arena, fmt, ap);
+    e->text = gw_arena_vprintf(r->arena, _(fmt), ap);
     va_end(ap);
     e->value = value;
     e->unit = unit;
@@ -153,7 +153,7 @@ enum gw_check_status gw_group_say(struct gw_check_group *g)
                        : g->item[i].text;
             break;
         }
-        text = gw_check_text(g->r, "%s%sGPU %s: %s", text, *text ? "; " : "", gpu_list(g->r, g->item[i].gpus),
+        text = gw_check_text(g->r, "%s%sGPU %s: %s", text, *text ? _("; ") : "", gpu_list(g->r, g->item[i].gpus),
                              g->item[i].text);
     }
     if (g->n)

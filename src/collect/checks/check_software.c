@@ -13,7 +13,7 @@ void gw_check_on_driver(struct gw_check_run *r)
                *problem = gw_env_str(env, GW_HSTR_NVML_PROBLEM);
     int64_t cuda = gw_env_get(env, GW_HOST_CUDA_DRIVER), on_bus = gw_env_get(env, GW_HOST_PCI_GPUS);
     if (problem && (on_bus > 0 || module)) {
-        gw_check_say(r, GW_CHECK_BAD, _("a GPU is there, but the driver cannot be asked: %s"), problem);
+        gw_check_say(r, GW_CHECK_BAD, _("a GPU is there, but the driver cannot be asked: %s"), _(problem));
         gw_check_fix(
             r,
             gw_env_str(env, GW_HSTR_CONTAINER)
@@ -32,7 +32,7 @@ void gw_check_on_driver(struct gw_check_run *r)
     }
     if (!driver) {
         if (problem)
-            gw_check_say(r, GW_CHECK_UNKNOWN, _("no NVIDIA GPU in sight (%s)"), problem);
+            gw_check_say(r, GW_CHECK_UNKNOWN, _("no NVIDIA GPU in sight (%s)"), _(problem));
         return;
     }
     if (cuda > 0)

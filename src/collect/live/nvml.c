@@ -7,16 +7,18 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/gw_i18n.h"
+
 /* Codes of nvmlReturn_t that mean something to a user. */
 static const char *reason_of(int code)
 {
     switch (code) {
-    case 4: return "no permission: are /dev/nvidia* readable and writable for you?";
-    case 9: return "the kernel module is not loaded";
-    case 12: return "a library of the driver is missing";
-    case 15: return "a GPU has fallen off the bus";
-    case 17: return "the operating system or the cgroup keeps the GPUs away";
-    case 18: return "driver and library versions do not match";
+    case 4: return N_("no permission: are /dev/nvidia* readable and writable for you?");
+    case 9: return N_("the kernel module is not loaded");
+    case 12: return N_("a library of the driver is missing");
+    case 15: return N_("a GPU has fallen off the bus");
+    case 17: return N_("the operating system or the cgroup keeps the GPUs away");
+    case 18: return N_("driver and library versions do not match");
     default: return NULL;
     }
 }
@@ -88,13 +90,13 @@ struct gw_live_nvml *gw_live_nvml_open(struct gw_live *l)
         return NULL;
     n->l = l;
     if (!(n->lib = open_library(l))) {
-        problem(l, "libnvidia-ml.so.1 is not here");
+        problem(l, N_("libnvidia-ml.so.1 is not here"));
         free(n);
         return NULL;
     }
     load(n);
     if (!n->init || !n->count_devices || !n->handle) {
-        problem(l, "libnvidia-ml.so.1 is too old");
+        problem(l, N_("libnvidia-ml.so.1 is too old"));
         goto fail;
     }
     if ((rc = n->init()) != NVML_SUCCESS) {

@@ -104,12 +104,7 @@ static int gpu(struct text_host *h, const char *p)
     if (number(&p, &id) < 0 || h->f.gpu_count == 16)
         return -1;
     struct gw_host_gpu *g = &h->gpu[h->f.gpu_count++];
-    *g = (struct gw_host_gpu){.device = (int64_t)id,
-                              .memory_bytes = NAN,
-                              .sm_clock_max_mhz = NAN,
-                              .memory_clock_max_mhz = NAN,
-                              .power_limit_w = NAN,
-                              .power_default_w = NAN};
+    *g = gw_host_gpu_unknown((int64_t)id);
     while (*p) {
         if (pair(&p, "memory", v, sizeof v))
             g->memory_bytes = atof(v);
@@ -329,24 +324,15 @@ static int loader(struct gw_trace *t, struct text_host *h, const char *p)
     if (number(&p, &pid) < 0 || h->f.loader_count == 16)
         return -1;
     struct gw_host_loader *l = &h->loader[h->f.loader_count++];
-    *l = (struct gw_host_loader){.pid = (int64_t)pid,
-                                 .num_workers = -1,
-                                 .pin_memory = -1,
-                                 .persistent_workers = -1,
-                                 .prefetch_factor = -1,
-                                 .batch_size = -1,
-                                 .drop_last = -1,
-                                 .is_iterable = -1,
-                                 .is_distributed = -1,
-                                 .length = -1};
+    *l = gw_host_loader_unknown((int64_t)pid);
     h->f.hook = 1;
     while (*p) {
-        if (pair(&p, "num_workers", v, sizeof v))
-            l->num_workers = atoi(v);
-        else if (pair(&p, "distributed", v, sizeof v))
-            l->is_distributed = atoi(v);
-        else if (pair(&p, "iterable", v, sizeof v))
-            l->is_iterable = atoi(v);
+        size_t i = 0;
+        const struct gw_host_setting *k;
+        while ((k = gw_host_loader_setting(i)) && !pair(&p, k->key, v, sizeof v))
+            i++;
+        if (k)
+            *gw_host_setting_of(l, k) = atoi(v);
         else if (pair(&p, "epochs", v, sizeof v))
             l->epochs = atoll(v);
         else if (pair(&p, "length", v, sizeof v))
@@ -368,23 +354,9 @@ int text_host_line(struct gw_trace *t, struct text_host **hp, int64_t base, cons
         h = *hp = calloc(1, sizeof *h);
         if (!h)
             return fail(why, cap, "out of memory", "");
-        h->f = (struct gw_host_facts){.from = INT64_MAX,
-                                      .to = INT64_MIN,
-                                      .recorded_ns = -1,
-                                      .recorder_cpu_s = NAN,
-                                      .inject_cpu_s = NAN,
-                                      .sampler_cpu_s = NAN,
-                                      .cpus_online = -1,
-                                      .cpu_limit = NAN,
-                                      .memory_bytes = NAN,
-                                      .memory_limit_bytes = NAN,
-                                      .trainer = -1,
-                                      .cudnn_benchmark = -1,
-                                      .cudnn_tf32 = -1,
-                                      .matmul_tf32 = -1,
-                                      .torch_threads = -1,
-                                      .anomaly = -1,
-                                      .omp_threads = -1};
+        h->f = gw_host_facts_unknown();
+        h->f.from = INT64_MAX;
+        h->f.to = INT64_MIN;
     }
     const char *p = line + strspn(line, " \t");
     int rc = -1;

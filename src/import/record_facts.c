@@ -13,21 +13,7 @@ int gw_record_facts_begin(struct gw_record_import *im)
     struct gw_host_facts *h = gw_arena_alloc(im->t->arena, sizeof *h);
     if (!h)
         return GW_ENOMEM;
-    *h = (struct gw_host_facts){.recorded_ns = -1,
-                                .recorder_cpu_s = NAN,
-                                .inject_cpu_s = NAN,
-                                .sampler_cpu_s = NAN,
-                                .cpus_online = -1,
-                                .cpu_limit = NAN,
-                                .memory_bytes = NAN,
-                                .memory_limit_bytes = NAN,
-                                .trainer = -1,
-                                .cudnn_benchmark = -1,
-                                .cudnn_tf32 = -1,
-                                .matmul_tf32 = -1,
-                                .torch_threads = -1,
-                                .anomaly = -1,
-                                .omp_threads = -1};
+    *h = gw_host_facts_unknown();
     im->host = h;
     im->job_pid = -1;
     gw_array_init(&im->host_gpus, sizeof(struct gw_host_gpu), MAX_GPUS);
@@ -74,12 +60,7 @@ static struct gw_host_gpu *gpu_at(struct gw_record_import *im, int64_t index)
             return g + i;
     g = gw_array_push(&im->host_gpus);
     if (g)
-        *g = (struct gw_host_gpu){.device = index,
-                                  .memory_bytes = NAN,
-                                  .sm_clock_max_mhz = NAN,
-                                  .memory_clock_max_mhz = NAN,
-                                  .power_limit_w = NAN,
-                                  .power_default_w = NAN};
+        *g = gw_host_gpu_unknown(index);
     return g;
 }
 

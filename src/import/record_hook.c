@@ -113,16 +113,7 @@ static struct gw_host_loader *loader_at(struct hook *h, int64_t id)
     if (!l)
         return NULL;
     *slot = id;
-    *l = (struct gw_host_loader){.pid = h->pid,
-                                 .num_workers = -1,
-                                 .pin_memory = -1,
-                                 .persistent_workers = -1,
-                                 .prefetch_factor = -1,
-                                 .batch_size = -1,
-                                 .drop_last = -1,
-                                 .is_iterable = -1,
-                                 .is_distributed = -1,
-                                 .length = -1};
+    *l = gw_host_loader_unknown(h->pid);
     return l;
 }
 
@@ -131,19 +122,9 @@ static void on_loader(struct hook *h, const struct line *l)
     struct gw_host_loader *x = loader_at(h, number(l, "id", -1));
     if (!x)
         return;
-    const struct {
-        const char *key;
-        int *to;
-    } ints[] = {{"num_workers", &x->num_workers},
-                {"pin_memory", &x->pin_memory},
-                {"persistent_workers", &x->persistent_workers},
-                {"prefetch_factor", &x->prefetch_factor},
-                {"batch_size", &x->batch_size},
-                {"drop_last", &x->drop_last},
-                {"iterable", &x->is_iterable},
-                {"distributed", &x->is_distributed}};
-    for (size_t i = 0; i < sizeof ints / sizeof *ints; i++)
-        set_int(l, ints[i].key, ints[i].to);
+    const struct gw_host_setting *k;
+    for (size_t i = 0; (k = gw_host_loader_setting(i)); i++)
+        set_int(l, k->key, gw_host_setting_of(x, k));
     set_text(l, "sampler", &x->sampler);
     set_text(l, "dataset", &x->dataset);
     x->length = number(l, "length", x->length);

@@ -127,6 +127,22 @@ static inline unsigned gw_sample_call(const struct gw_event *e) { return (unsign
 static inline int64_t gw_sample_cpu_ns(const struct gw_event *e) { return (int64_t)(e->corr >> 32); }
 static inline int64_t gw_sample_wait_ns(const struct gw_event *e) { return (int64_t)(e->corr & UINT32_MAX); }
 
+/* Nothing known. */
+struct gw_host_facts gw_host_facts_unknown(void);
+struct gw_host_gpu gw_host_gpu_unknown(int64_t device);
+struct gw_host_loader gw_host_loader_unknown(int64_t pid);
+
+/* The settings of a loader that are whole numbers, by the key that the hook writes: row `i`, NULL past the end. */
+struct gw_host_setting {
+    const char *key;
+    size_t offset;
+};
+const struct gw_host_setting *gw_host_loader_setting(size_t i);
+static inline int *gw_host_setting_of(struct gw_host_loader *l, const struct gw_host_setting *k)
+{
+    return (int *)(void *)((char *)l + k->offset);
+}
+
 /* The process, or NULL. */
 const struct gw_host_process *gw_host_process(const struct gw_host_facts *h, int64_t pid);
 /* The GPU with this id, or NULL. */

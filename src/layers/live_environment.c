@@ -271,6 +271,8 @@ int gw_live_gpu_shared(struct gw_diag *d)
     const struct gw_live *l = gw_live_of(d);
     int n = l && d->dev ? others_on_gpu(d, l) : -1;
     double util = l && d->dev ? gw_live_mean(l, d->an, "nvml.utilization_percent", l->device, -1) / 100 : NAN;
+    if (l && d->dev && l->busy_is_counted) /* NVML calls a whole period busy for one kernel */
+        util = l->gpu_busy;
     if (n < 0 || isnan(util))
         return GW_NO_DATA;
     double theirs = util - d->busy; /* the driver sees all work, our records only this job's */

@@ -63,29 +63,52 @@ int gw_live_memory_full(struct gw_diag *d)
     return GW_FIRED;
 }
 
-/* A percentage of GPM while the GPU worked at all: its mean over the mean of "some kernel runs". */
-static double while_busy(const struct gw_diag *d, const struct gw_live *l, const char *name)
+/* Hardware counters of the whole run, for the time that is looked at; NULL when there are none for enough of it. */
+static const struct gw_activity *counted(const struct gw_live *l)
+{
+    for (size_t i = 0; l->busy_is_counted && i < l->h->activity_count; i++)
+        if (l->h->activity[i].device == l->device && l->h->activity[i].count)
+            return l->h->activity + i;
+    return NULL;
+}
+
+/* A percentage of GPM while the GPU worked at all: its mean over the mean of "some kernel runs". Without GPM (before Hopper) the
+ * same from the counters of the whole run, `what`; GW_ACT_COUNT = they have no such thing. */
+static double while_busy(const struct gw_diag *d, const struct gw_live *l, const char *name, enum gw_activity_of what)
 {
     double v = gw_live_mean(l, d->an, name, l->device, -1),
            busy = gw_live_mean(l, d->an, "gpm.graphics_percent", l->device, -1);
+    const struct gw_activity *a = isnan(busy) && what != GW_ACT_COUNT ? counted(l) : NULL;
+    if (a) {
+        v = 100 * gw_activity_mean(a, what, l->from, l->to, NULL);
+        busy = 100 * l->gpu_busy;
+    }
     return busy > 1 ? fmin(v / busy, 1) : NAN;
+}
+
+static const char *counter_source(const struct gw_diag *d, const struct gw_live *l)
+{
+    return isnan(gw_live_mean(l, d->an, "gpm.graphics_percent", l->device, -1)) ? "hardware counters" : "GPM";
 }
 
 int gw_live_tensor_idle(struct gw_diag *d)
 {
     const struct gw_live *l = gw_live_of(d);
     int answer = d->dev ? gw_find_tensor_idle(d) : GW_NO_DATA;
-    double tensor = l ? while_busy(d, l, "gpm.tensor_percent") : NAN, sm = l ? while_busy(d, l, "gpm.sm_percent") : NAN;
-    double fp32 = l ? while_busy(d, l, "gpm.fp32_percent") : NAN;
+    double tensor = l ? while_busy(d, l, "gpm.tensor_percent", GW_ACT_TENSOR) : NAN;
+    double sm = l ? while_busy(d, l, "gpm.sm_percent", GW_ACT_SM) : NAN;
+    double fp32 = l ? while_busy(d, l, "gpm.fp32_percent", GW_ACT_COUNT) : NAN;
     if (isnan(tensor) || isnan(sm))
         return answer;
     if (answer == GW_FIRED && d->drafts && d->draft[d->drafts - 1]->id == GW_F_TENSOR_IDLE) {
         struct gw_draft *f = d->draft[d->drafts - 1];
-        gw_diag_seen(d, f, tensor, "share", "GPM",
+        gw_diag_seen(d, f, tensor, "share", counter_source(d, l),
                      _("while the GPU works its tensor pipe is in use %.0f %% of the time"), 100 * tensor);
         return answer;
     }
     if (gw_counter_coverage(d) >= GW_LIM_COUNTER_COVER) /* counters of each kernel know more than their sum */
+        return answer;
+    if (isnan(fp32)) /* what could move is not known */
         return answer;
     /* names did not say it: the counters may */
     if (tensor > GW_LIM_TENSOR_USED || sm < GW_LIM_SM_USED || !(fp32 > GW_LIM_FP32_USED))
@@ -94,7 +117,7 @@ int gw_live_tensor_idle(struct gw_diag *d)
     double part = fp32; /* the arithmetic that could move; a cautious factor, since its shape is not known */
     gw_diag_gain_set(f, 1, 1 / (1 - part * 0.3), 1 / (1 - part * 0.8));
     f->f.confidence = GW_CONF_LOW;
-    gw_diag_seen(d, f, tensor, "share", "GPM",
+    gw_diag_seen(d, f, tensor, "share", counter_source(d, l),
                  _("while the GPU works its tensor pipe is in use %.0f %% of the time, the fp32 pipe %.0f %%, with "
                    "%.0f %% of the SMs occupied"),
                  100 * tensor, 100 * fp32, 100 * sm);
@@ -110,8 +133,8 @@ int gw_live_bandwidth(struct gw_diag *d)
 {
     const struct gw_live *l = gw_live_of(d);
     int answer = d->dev ? gw_find_bandwidth(d) : GW_NO_DATA;
-    double dram = l ? while_busy(d, l, "gpm.dram_percent") : NAN,
-           tensor = l ? while_busy(d, l, "gpm.tensor_percent") : NAN;
+    double dram = l ? while_busy(d, l, "gpm.dram_percent", GW_ACT_DRAM) : NAN,
+           tensor = l ? while_busy(d, l, "gpm.tensor_percent", GW_ACT_TENSOR) : NAN;
     if (isnan(dram))
         return answer;
     if (answer == GW_FIRED && d->drafts && d->draft[d->drafts - 1]->id == GW_F_BANDWIDTH) {
@@ -119,10 +142,10 @@ int gw_live_bandwidth(struct gw_diag *d)
         if (dram >= GW_LIM_DRAM_USED) {
             f->against.len = d->counters ? f->against.len : 0;
             f->f.confidence = GW_CONF_HIGH;
-            gw_diag_seen(d, f, dram, "share", "GPM", _("while the GPU works its memory is busy %.0f %% of the time"),
+            gw_diag_seen(d, f, dram, "share", counter_source(d, l), _("while the GPU works its memory is busy %.0f %% of the time"),
                          100 * dram);
         } else {
-            gw_diag_against(d, f, dram, "share", "GPM",
+            gw_diag_against(d, f, dram, "share", counter_source(d, l),
                             _("but while the GPU works its memory is busy only %.0f %% of the time"), 100 * dram);
         }
         return answer;
@@ -134,7 +157,7 @@ int gw_live_bandwidth(struct gw_diag *d)
     struct gw_draft *f = gw_diag_add(d, GW_F_BANDWIDTH, -1);
     gw_diag_gain_set(f, 1, 1.05 + 0.3 * (d->busy - 0.8 > 0 ? d->busy - 0.8 : 0), 1.5);
     f->f.confidence = GW_CONF_MEDIUM;
-    gw_diag_seen(d, f, dram, "share", "GPM",
+    gw_diag_seen(d, f, dram, "share", counter_source(d, l),
                  _("while the GPU works its memory is busy %.0f %% of the time and its tensor pipe %.0f %%"),
                  100 * dram, 100 * tensor);
     gw_diag_fix(f,

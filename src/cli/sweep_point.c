@@ -533,7 +533,8 @@ int gw_sweep_point_record(struct gw_sweep_job *job, const struct gw_sweep *s, si
     memset(&o, 0, sizeof o);
     o.max_bytes = 2ull << 30;
     o.kinds = GW_CK_ALL;
-    o.quiet = 1;
+    o.quiet = o.always = 1;
+    o.first_ns = 3 * SEC, o.first_len_ns = o.window_ns = 2 * SEC, o.period_ns = 20 * SEC; /* as gpuwhy run has them */
     if (!v)
         return GW_ENOMEM;
     v->job = job, v->s = s;

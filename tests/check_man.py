@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
-"""Checks that docs/gpuwhy.1 and --help know the same commands and the same options.
+"""Checks that the manual pages and --help know the same commands and the same options.
 
-usage: check_man.py GPUWHY MANPAGE
+usage: check_man.py GPUWHY docs/man
 """
+import os
 import re
 import subprocess
 import sys
 
-# Options that argp gives every command; the manual names them once, in its description.
+# Options that every command has.
 EVERYWHERE = {"--help", "--usage", "--version", "-?", "-V"}
 # Commands that a build may lack, because what they need is not there.
 OPTIONAL = {"check", "run", "sweep"}
@@ -23,22 +24,25 @@ def options_of_help(text):
     return found - EVERYWHERE
 
 
-def commands_of_man(text):
-    """{'read': {'--json', ...}, ...}"""
+def commands_of_man(folder):
+    """{'read': {'--json', ...}, ...} of the pages that gpuwhy.1 lists."""
     commands = {}
-    section = text.split(".SH COMMANDS", 1)[1].split("\n.SH ", 1)[0]
-    for part in section.split("\n.SS gpuwhy ")[1:]:
-        name = part.split(None, 1)[0].replace("\\-", "-")
+    with open(os.path.join(folder, "gpuwhy.1"), encoding="utf-8") as f:
+        names = re.findall(r"^\.BR gpuwhy\\-(\S+) \(1\)$", f.read().split(".SH COMMANDS", 1)[1].split("\n.SH ", 1)[0], re.M)
+    for name in names:
+        with open(os.path.join(folder, f"gpuwhy-{name}.1"), encoding="utf-8") as f:
+            part = f.read().split(".SH OPTIONS", 1)[1].split("\n.SH ", 1)[0]
         tags = re.findall(r"^\.TP\n(.*)$", part, re.M)
         plain = [re.sub(r"\\f.", "", t).replace("\\-", "-") for t in tags]
-        commands[name] = set(o for t in plain for o in re.findall(r"(?<![\w-])(--[\w-]+|-[^\s,=-])", t))
+        commands[name] = set(o for t in plain for o in re.findall(r"(?<![\w-])(--[\w-]+|-[^\s,=-])", t)) - EVERYWHERE
+    stray = set(os.listdir(folder)) - {"gpuwhy.1"} - {f"gpuwhy-{n}.1" for n in names}
+    assert not stray, f"pages that gpuwhy.1 does not list: {stray}"
     return commands
 
 
 def main():
-    gpuwhy, page = sys.argv[1:3]
-    with open(page, encoding="utf-8") as f:
-        man = commands_of_man(f.read())
+    gpuwhy, folder = sys.argv[1:3]
+    man = commands_of_man(folder)
     top = subprocess.run([gpuwhy, "--help"], stdout=subprocess.PIPE, check=True).stdout.decode()
     listed = re.findall(r"^  (\w[\w-]*)  ", top.split("Commands:")[1].split("Examples:")[0], re.M)
     bad = []

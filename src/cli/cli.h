@@ -138,9 +138,10 @@ int gw_cli_fail(const struct gw_error *err);
 void gw_cli_plain_blanks(char *s); /* no-break blanks become blanks */
 int gw_cli_exit_status(int code);  /* enum gw_code -> exit status */
 
-/* `gpuwhy --help`, and the manual page; both generated from the tables. */
+/* `gpuwhy --help`, the manual pages and completion for shells; all generated from the tables. */
 void gw_help_write(FILE *out);
-void gw_man_write(FILE *out);
+void gw_man_write(FILE *out, const struct gw_command *c);  /* of the program when `c` is NULL */
+int gw_complete_write(FILE *out, const char *shell);       /* "bash", "zsh" or "fish"; else GW_EUSAGE */
 
 /* Rows that help and manual share. `name` NULL ends a table. */
 struct gw_help_row {

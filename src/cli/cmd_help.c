@@ -23,23 +23,27 @@ const struct gw_help_row gw_help_environment[] = {
     {"NO_COLOR", N_("when set and not empty, no colours are used")},
     {"TERM", N_("when unset, empty or \"dumb\", neither colours nor progress are shown")},
     {"LC_ALL, LC_CTYPE, LANG", N_("without a UTF-8 locale, bars and signs are drawn in ASCII")},
+    {"LANGUAGE, LC_ALL, LC_MESSAGES, LANG", N_("the language of the texts, unless --lang names one: English, or Chinese for zh_CN")},
     {NULL, NULL}};
 
 struct args {
-    const char *command;
+    const char *command, *shell;
     int man;
 };
 
-enum { KEY_MAN = 0x1000 };
+enum { KEY_MAN = 0x1000, KEY_COMPLETION };
 
-static const struct argp_option options[] = {{"man", KEY_MAN, NULL, OPTION_HIDDEN, NULL, 0}, /* for docs/gpuwhy.1 */
-                                             {NULL, 0, NULL, 0, NULL, 0}};
+static const struct argp_option options[] = {
+    {"completion", KEY_COMPLETION, N_("SHELL"), 0, N_("write the completion for bash, zsh or fish"), 0},
+    {"man", KEY_MAN, NULL, OPTION_HIDDEN, NULL, 0}, /* for docs/man/ */
+    {NULL, 0, NULL, 0, NULL, 0}};
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
     struct args *a = state->input;
     switch (key) {
     case KEY_MAN: a->man = 1; return 0;
+    case KEY_COMPLETION: a->shell = arg; return 0;
     case ARGP_KEY_ARG:
         if (a->command)
             gw_cli_usage(state, _("one COMMAND at a time"));
@@ -54,7 +58,8 @@ const struct argp gw_argp_help = {options,
                                   N_("[COMMAND]"),
                                   N_("Shows the help of a command, or of the program.\v"
                                      "Examples:\n"
-                                     "  gpuwhy help read"),
+                                     "  gpuwhy help read\n"
+                                     "  gpuwhy help --completion bash > ~/.local/share/bash-completion/completions/gpuwhy"),
                                   NULL,
                                   NULL,
                                   NULL};
@@ -108,18 +113,20 @@ int gw_cmd_help(int argc, char **argv)
     struct args a;
     memset(&a, 0, sizeof a);
     gw_cli_parse(&gw_argp_help, argc, argv, &a);
-    if (a.man) {
-        gw_man_write(stdout);
-        return gw_cli_flush(stdout, _("standard output"));
+    const struct gw_command *c = a.command ? gw_command_find(a.command) : NULL;
+    if (a.command && !c) {
+        gw_cli_error(_("unknown command '%s'; see: gpuwhy --help"), a.command);
+        return GW_EXIT_USAGE;
     }
+    if (a.shell && gw_complete_write(stdout, a.shell) < 0)
+        gw_cli_misuse(argv[0], _("--completion=%s is neither bash, zsh nor fish"), a.shell);
+    if (a.man)
+        gw_man_write(stdout, c);
+    if (a.man || a.shell)
+        return gw_cli_flush(stdout, _("standard output"));
     if (!a.command) {
         gw_help_write(stdout);
         return gw_cli_flush(stdout, _("standard output"));
-    }
-    const struct gw_command *c = gw_command_find(a.command);
-    if (!c) {
-        gw_cli_error(_("unknown command '%s'; see: gpuwhy --help"), a.command);
-        return GW_EXIT_USAGE;
     }
     char name[64], option[] = "--help", *args[] = {name, option, NULL};
     snprintf(name, sizeof name, "gpuwhy %s", c->name);

@@ -1,7 +1,8 @@
-/* The manual page, in the man(7) macros, from the command table and the option tables of argp. */
+/* The manual pages, in the man(7) macros, from the command table and the option tables of argp. */
 #include <string.h>
 
 #include "cli/cli.h"
+#include "cli/usage.h"
 
 /* Text for troff: hyphens stay hyphens that can be copied, backslashes and leading dots are no commands. */
 static void text(FILE *out, const char *s)
@@ -53,24 +54,6 @@ static void option_rows(FILE *out, const struct argp *argp)
         option_rows(out, c->argp);
 }
 
-/* The part of an argp doc before '\v' as a paragraph, the part after it line by line. */
-static void doc(FILE *out, const struct argp *argp)
-{
-    char head[2048];
-    if (!argp->doc)
-        return;
-    size_t n = strcspn(argp->doc, "\v");
-    snprintf(head, sizeof head, "%.*s", (int)n, argp->doc);
-    text(out, head);
-    fputc('\n', out);
-    option_rows(out, argp);
-    if (argp->doc[n]) {
-        fputs(".PP\n.nf\n", out);
-        text(out, argp->doc + n + 1);
-        fputs("\n.fi\n", out);
-    }
-}
-
 static void rows(FILE *out, const char *section, const struct gw_help_row *r)
 {
     fprintf(out, ".SH %s\n", section);
@@ -83,33 +66,56 @@ static void rows(FILE *out, const char *section, const struct gw_help_row *r)
     }
 }
 
-static void command(FILE *out, const struct gw_command *c)
+static void title(FILE *out, const char *name, const char *what)
 {
-    fputs(".SS gpuwhy ", out);
-    text(out, c->name);
-    fputs(" [OPTION...] ", out);
-    if (c->argp->args_doc)
-        text(out, c->argp->args_doc);
+    fputs(".\\\" Made by `make docs` from the tables of the program; do not edit.\n.TH ", out);
+    for (const char *s = name; *s; s++)
+        fputc(*s >= 'a' && *s <= 'z' ? *s - 'a' + 'A' : *s, out);
+    fprintf(out, " 1 \"\" \"gpuwhy %s\" \"User Commands\"\n.SH NAME\n%s \\- ", GW_VERSION, name);
+    text(out, what);
     fputc('\n', out);
-    doc(out, c->argp);
 }
 
-void gw_man_write(FILE *out)
+static void command_page(FILE *out, const struct gw_command *c)
 {
-    fprintf(out,
-            ".\\\" Made by `make docs` from the tables of the program; do not edit.\n"
-            ".TH GPUWHY 1 \"\" \"gpuwhy %s\" \"User Commands\"\n",
-            GW_VERSION);
-    fputs(".SH NAME\ngpuwhy \\- say why a GPU is under\\-used, and what to change\n"
-          ".SH SYNOPSIS\n\\fBgpuwhy\\fR \\fICOMMAND\\fR [\\fIOPTION...\\fR]\n"
+    const struct argp common = {.options = gw_usage_common};
+    char name[64], head[2048];
+    snprintf(name, sizeof name, "gpuwhy-%s", c->name);
+    title(out, name, c->help);
+    fprintf(out, ".SH SYNOPSIS\n\\fBgpuwhy %s\\fR [\\fIOPTION...\\fR] ", c->name);
+    text(out, c->argp->args_doc ? c->argp->args_doc : "");
+    fputs("\n.SH DESCRIPTION\n", out);
+    size_t n = strcspn(c->argp->doc, "\v");
+    snprintf(head, sizeof head, "%.*s", (int)n, c->argp->doc);
+    text(out, head);
+    fputs("\n.SH OPTIONS\n", out);
+    option_rows(out, c->argp);
+    option_rows(out, &common);
+    if (c->argp->doc[n]) { /* "...:\n  example" as in --help */
+        fputs(".SH EXAMPLES\n.nf\n", out);
+        const char *rest = c->argp->doc + n + 1;
+        text(out, strncmp(rest, "Examples:\n", 10) == 0 ? rest + 10 : rest);
+        fputs("\n.fi\n", out);
+    }
+    rows(out, "EXIT STATUS", gw_help_exits);
+    fputs(".SH SEE ALSO\n.BR gpuwhy (1)\n", out);
+}
+
+static void program_page(FILE *out)
+{
+    title(out, "gpuwhy", "say why a GPU is under-used, and what to change");
+    fputs(".SH SYNOPSIS\n\\fBgpuwhy\\fR \\fICOMMAND\\fR [\\fIOPTION...\\fR]\n"
           ".SH DESCRIPTION\n"
           "Says what the GPU of a training or inference job is waiting for, which layer is to blame, what the fix is\n"
           "worth and how to check it. The report goes to standard output; progress and warnings go to standard error.\n"
-          "Every command takes \\fB\\-\\-help\\fR, \\fB\\-\\-usage\\fR and \\fB\\-\\-version\\fR.\n",
+          "Every command takes \\fB\\-\\-lang\\fR, \\fB\\-\\-help\\fR, \\fB\\-\\-usage\\fR and \\fB\\-\\-version\\fR.\n",
           out);
     fputs(".SH COMMANDS\n", out);
-    for (const struct gw_command *c = gw_commands; c->name; c++)
-        command(out, c);
+    for (const struct gw_command *c = gw_commands; c->name; c++) {
+        fprintf(out, ".TP\n.BR gpuwhy\\-%s (1)\n", c->name);
+        text(out, c->help);
+        fputc('\n', out);
+    }
     rows(out, "EXAMPLES", gw_help_examples);
     rows(out, "EXIT STATUS", gw_help_exits);
     fputs(
@@ -117,4 +123,12 @@ void gw_man_write(FILE *out)
         "signal.\n",
         out);
     rows(out, "ENVIRONMENT", gw_help_environment);
+}
+
+void gw_man_write(FILE *out, const struct gw_command *c)
+{
+    if (c)
+        command_page(out, c);
+    else
+        program_page(out);
 }

@@ -1,6 +1,6 @@
 /*
  * record_calls.c - the job's own calls of CUDA, counted inside the job without CUPTI (inject/calls.h), as counters that count up:
- * those of the thread that launches most, because it is the one that the GPU waits for.
+ * the sums of all threads that launch. They take turns: the loop's thread forward, autograd's backward.
  */
 #include <math.h>
 #include <string.h>
@@ -9,25 +9,21 @@
 
 #define BESIDE (30 * 1000000000ll) /* counts are kept this long around the GPU work that is in the trace */
 
+static size_t find(const struct gw_record_calls *c, uint32_t tid)
+{
+    size_t k = 0;
+    while (k < c->threads && c->tid[k] != tid)
+        k++;
+    return k;
+}
+
 void gw_record_calls_learn(struct gw_record_calls *c, const struct gw_chunk *chunk)
 {
     for (uint32_t i = 0; i < chunk->count; i++) {
         struct gw_rec_calls r;
         gw_chunk_get(chunk, i, &r, sizeof r);
-        size_t k = 0;
-        while (k < c->threads && c->tid[k] != r.tid)
-            k++;
-        if (k == GW_RECORD_CALL_THREADS)
-            continue;
-        if (k == c->threads) {
-            c->tid[c->threads] = r.tid;
-            c->launches[c->threads++] = 0;
-        }
-        c->launches[k] += (uint64_t)r.count[GW_CALL_LAUNCH] + r.count[GW_CALL_GRAPH];
-        if (c->launches[k] > c->most) {
-            c->most = c->launches[k];
-            c->busiest = r.tid;
-        }
+        if ((r.count[GW_CALL_LAUNCH] || r.count[GW_CALL_GRAPH]) && c->threads < GW_RECORD_CALL_THREADS && find(c, r.tid) == c->threads)
+            c->tid[c->threads++] = r.tid;
     }
 }
 
@@ -55,7 +51,7 @@ int gw_record_calls_add(struct gw_record_calls *c, struct gw_record_import *im, 
     for (uint32_t i = 0; i < chunk->count; i++) {
         struct gw_rec_calls r;
         gw_chunk_get(chunk, i, &r, sizeof r);
-        if (r.tid != c->busiest || !c->most || r.end <= r.start)
+        if (r.end <= r.start || find(c, r.tid) == c->threads)
             continue;
         int is_near = im->gpu_from > im->gpu_to ||
                       ((int64_t)r.end >= im->gpu_from - BESIDE && (int64_t)r.start <= im->gpu_to + BESIDE);

@@ -46,11 +46,8 @@ void gw_record_progress(struct gw_record_import *im, uint64_t offset);
 /* --- record_calls.c: counted calls of CUDA -------------------------------------------------------------------------------- */
 enum { GW_RECORD_CALL_THREADS = 64 };
 struct gw_record_calls { /* of one process */
-    uint32_t tid[GW_RECORD_CALL_THREADS];
-    uint64_t launches[GW_RECORD_CALL_THREADS];
+    uint32_t tid[GW_RECORD_CALL_THREADS]; /* those that launch */
     size_t threads;
-    uint32_t busiest; /* tid of the thread that launched most */
-    uint64_t most;
     int is_begun;
     double slack_s, count[GW_CALL_COUNT], time_s[GW_CALL_COUNT];
 };

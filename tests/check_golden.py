@@ -29,6 +29,7 @@ CASES = {
     "hostile": ["hostile", "terminal"],
     "hostile_ascii_all": ["hostile", "terminal", "ascii", "all"],
     "unknown": ["unknown", "terminal"],
+    "whole_run": ["whole-run", "terminal"],
 }
 SGR = re.compile("\033\\[[0-9;]*m")
 

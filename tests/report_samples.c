@@ -152,6 +152,28 @@ static struct gw_report fine(void)
     return r;
 }
 
+/* One GPU that stands for the run, one that does not and was measured in part, one refused, one without any work. */
+static const struct gw_report_activity activity[] = {
+    {.device = 0, .state = "ended", .why = "", .span_ns = 745000 * MS, .measured_ns = 744000 * MS, .before_ns = 35000 * MS, .after_ns = 0,
+     .idle = 0.43, .window_idle = 0.41, .represents = 1, .sm = 0.41, .dram = 0.2, .tensor = 0.15, .shape = "periodic",
+     .period_ns = 500 * MS, .depth = 0.9, .duty = 0.4, .interval_ns = 1 * MS, .samples = 700000},
+    {.device = 1, .state = "failed", .why = "a call to CUPTI failed", .span_ns = 745000 * MS, .measured_ns = 300000 * MS, .before_ns = 0,
+     .after_ns = 5000 * MS, .idle = 0.61, .window_idle = 0.12, .represents = 0, .sm = 0.3, .dram = NAN, .tensor = NAN, .pauses = 3,
+     .pause_ns = 41000 * MS, .longest_ns = 20000 * MS, .longest_at = 190000 * MS, .shape = "bursts", .period_ns = -1, .depth = 0.9,
+     .duty = 0.5, .interval_ns = -1, .samples = 300000, .overflows = 12},
+    {.device = 2, .state = "busy", .why = "another tool holds the hardware counters (DCGM, Nsight)", .idle = NAN, .window_idle = NAN,
+     .represents = -1, .sm = NAN, .dram = NAN, .tensor = NAN, .shape = "", .period_ns = -1, .depth = NAN, .duty = NAN, .interval_ns = -1},
+    {.device = 3, .state = "ended", .why = "", .span_ns = 10000 * MS, .measured_ns = 10000 * MS, .before_ns = 10000 * MS, .idle = 1,
+     .window_idle = NAN, .represents = -1, .sm = NAN, .dram = NAN, .tensor = NAN, .shape = "", .period_ns = -1, .depth = NAN, .duty = NAN,
+     .interval_ns = 200000, .samples = 50000}};
+
+static struct gw_report whole_run(void)
+{
+    struct gw_report r = fine();
+    r.activity = activity, r.activity_count = COUNT(activity);
+    return r;
+}
+
 static const struct gw_report_loss no_gpu_losses[] = {
     {"no-gpu", 1, -1, "no GPU work at all was recorded: record with ProfilerActivity.CUDA"},
     {"truncated", 1, 1234567, "the file ends in the middle of an event; everything before it was read"}};
@@ -287,7 +309,8 @@ static const struct {
     struct gw_report (*make)(void);
 } samples[] = {
     {"host-sync", host_sync},       {"fine", fine},       {"no-gpu", no_gpu},   {"two-devices", two_devices},
-    {"many-devices", many_devices}, {"hostile", hostile}, {"unknown", unknown}, {"many-findings", many_findings}};
+    {"many-devices", many_devices}, {"hostile", hostile}, {"unknown", unknown}, {"many-findings", many_findings},
+    {"whole-run", whole_run}};
 
 static int render(const struct gw_report *r, int argc, char **argv)
 {

@@ -49,6 +49,11 @@ static void one(struct gw_terminal *m, const struct gw_report_activity *a)
         gw_text_line(t);
         return;
     }
+    if (a->before_ns + a->after_ns >= a->span_ns) {
+        gw_text_printf(t, _("no work at all in %s"), gw_fmt_time(a->span_ns).s);
+        gw_text_line(t);
+        return;
+    }
     gw_text_printf(t, _("no work for %s of %s"), gw_fmt_percent_short(a->idle).s, gw_fmt_time(a->span_ns - a->before_ns - a->after_ns).s);
     if (a->before_ns >= 1000000000)
         gw_text_printf(t, _(" (after %s of start-up)"), gw_fmt_time(a->before_ns).s);
@@ -68,7 +73,7 @@ static void one(struct gw_terminal *m, const struct gw_report_activity *a)
     }
     if (a->why && *a->why) {
         item(t);
-        gw_text_words(t, _(a->why));
+        gw_text_printf(t, _("sampling ended early: %s"), _(a->why));
     }
     gw_text_line(t);
 }

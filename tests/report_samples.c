@@ -2,7 +2,7 @@
  * report_samples.c - reports made by hand, printed by a renderer: for golden files and for the JSON contract.
  *
  *     report_samples list
- *     report_samples NAME terminal|json [width=N] [ascii] [all] [colour]
+ *     report_samples NAME terminal|json|html [width=N] [ascii] [all] [colour]
  *
  * The figures are invented to exercise the renderers; they are no measurements.
  */
@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "report/html/html.h"
 #include "report/renderer.h"
 
 #define COUNT(a) (sizeof(a) / sizeof *(a))
@@ -329,6 +330,8 @@ static int render(const struct gw_report *r, int argc, char **argv)
     }
     if (strcmp(argv[2], "json") == 0)
         return gw_render_json(r, stdout) ? 4 : 0;
+    if (strcmp(argv[2], "html") == 0)
+        return gw_render_html(r, NULL, stdout) ? 4 : 0;
     return gw_render_terminal(r, stdout, &o) ? 4 : 0;
 }
 

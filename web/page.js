@@ -67,7 +67,7 @@ function essence(box) {
 }
 for (const box of document.querySelectorAll(".fix .do, .fix .check")) {
   const text = essence(box);
-  const title = box.querySelector("h5");
+  const title = box.querySelector("h4");
   if (!text || !title) continue;
   const [b, live] = copyButton(text);
   b.setAttribute("aria-label", say("copy") + ": " + text.slice(0, 80));

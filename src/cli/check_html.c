@@ -51,7 +51,7 @@ static void field(struct gw_html *h, const char *label, const char *text)
     if (!*text)
         return;
     gw_html_raw(h, "<div class=\"do\">");
-    gw_html_tag(h, "h5", NULL, label);
+    gw_html_tag(h, "h4", NULL, label);
     gw_html_advice(h, text);
     gw_html_raw(h, "</div>\n");
 }

@@ -13,7 +13,7 @@ struct column {
 
 static void open_table(struct gw_html *h, const char *section, const struct column *c, size_t n)
 {
-    fprintf(h->out, "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-labelledby=\"%s-h\"><table><thead><tr>", section);
+    fprintf(h->out, "<div class=\"scroll\" tabindex=\"0\" role=\"group\" aria-labelledby=\"%s-h\"><table><thead><tr>", section);
     for (size_t i = 0; i < n; i++) {
         gw_html_raw(h, c[i].words ? "<th scope=\"col\">" : "<th scope=\"col\" class=\"num\">");
         gw_html_text(h, c[i].name);

@@ -37,10 +37,10 @@ static unsigned cause_of(const char *id)
 
 static void side(struct gw_html *h, const char *letter, const char *name, const struct gw_diff_side *s)
 {
-    gw_html_raw(h, "<div class=\"side\"><h3>");
+    gw_html_raw(h, "<div class=\"side\"><h2>");
     gw_html_textf(h, "%s ", letter);
     gw_html_tag(h, "span", "name", name);
-    gw_html_raw(h, "</h3>\n<ul class=\"facts\">");
+    gw_html_raw(h, "</h2>\n<ul class=\"facts\">");
     if (s->dev && *s->dev->name)
         gw_html_tag(h, "li", NULL, s->dev->name);
     if (s->ranks > 1)
@@ -164,7 +164,7 @@ static void steps_table(struct gw_html *h, const struct gw_diff *d)
 
 static void work_table(struct gw_html *h, const struct gw_diff_row *list, size_t n, const char *title, const char *cls)
 {
-    gw_html_raw(h, "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-labelledby=\"work-h\"><table class=\"diff\">\n");
+    gw_html_raw(h, "<div class=\"scroll\" tabindex=\"0\" role=\"group\" aria-labelledby=\"work-h\"><table class=\"diff\">\n");
     head(h, title);
     for (size_t i = 0; i < n; i++) {
         gw_html_raw(h, "<tr><th scope=\"row\">");

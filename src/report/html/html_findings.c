@@ -100,7 +100,7 @@ static void advice(struct gw_html *h, const char *label, const char *cls, const 
     if (!text || !*text)
         return;
     fprintf(h->out, "<div class=\"%s\">", cls);
-    gw_html_tag(h, "h5", NULL, label);
+    gw_html_tag(h, "h4", NULL, label);
     gw_html_advice(h, text);
     gw_html_raw(h, "</div>\n");
 }
@@ -116,13 +116,11 @@ static void fixes(struct gw_html *h, const struct gw_finding *f)
     }
 }
 
-static void finding(struct gw_html *h, const struct gw_finding *f, int open, int wall_known)
+static void finding(struct gw_html *h, const struct gw_finding *f, size_t number, int wall_known)
 {
     const struct gw_finding_info *info = gw_finding_info_find(f->id);
     const char *layer = gw_layer_name(f->layer), *title = info && info->title ? _(info->title) : f->phrase;
-    gw_html_raw(h, "<article id=\"f-");
-    gw_html_word(h, f->id);
-    fprintf(h->out, "\">\n<details%s><summary>", open ? " open" : "");
+    fprintf(h->out, "<article id=\"finding-%zu\">\n<details%s><summary>", number + 1, number < OPEN ? " open" : "");
     if (f->rank > 0)
         gw_html_tagf(h, "span", "rank", "%d", f->rank);
     gw_html_raw(h, "<h3>");
@@ -148,7 +146,7 @@ void gw_html_findings(struct gw_html *h, const struct gw_finding *list, size_t n
     if (!n)
         gw_html_tag(h, "p", NULL, _("Nothing was found that is worth a change."));
     for (size_t i = 0; i < n; i++)
-        finding(h, list + i, i < OPEN, wall_known);
+        finding(h, list + i, i, wall_known);
 }
 
 void gw_html_not_evaluated(struct gw_html *h, const struct gw_not_evaluated *list, size_t n)

@@ -17,11 +17,11 @@
 void gw_html_raw(struct gw_html *h, const char *markup) { fputs(markup, h->out); }
 
 /* Characters that hide, reorder or break what is around them: C0 and C1 controls, marks of direction (Unicode's
- * Bidi_Control), and the two invisible operators that fonts draw nothing for. */
+ * Bidi_Control), line separators, and the byte order mark. */
 static int hides(uint32_t cp)
 {
     return (cp < 0x20 && cp != '\n' && cp != '\t') || (cp >= 0x7f && cp <= 0x9f) || cp == 0x61c || cp == 0x200e ||
-           cp == 0x200f || (cp >= 0x202a && cp <= 0x202e) || (cp >= 0x2066 && cp <= 0x2069) || cp == 0xfeff;
+           cp == 0x200f || (cp >= 0x2028 && cp <= 0x202e) || (cp >= 0x2066 && cp <= 0x2069) || cp == 0xfeff;
 }
 
 static void put(struct gw_html *h, uint32_t cp)

@@ -59,7 +59,7 @@ struct gw_html_width {
 struct gw_html_width gw_html_width(double share);
 double gw_html_share(int64_t part, int64_t whole); /* NAN when either is not known */
 
-/* A finding's anchor, the part of the time it is in and the like are class names; only [a-z0-9-] gets through. */
+/* A word in an attribute, such as a class name: only [a-z0-9-] gets through. */
 void gw_html_word(struct gw_html *h, const char *id);
 
 #endif

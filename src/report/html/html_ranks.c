@@ -60,7 +60,7 @@ static void collectives(struct gw_html *h, const struct gw_report *r)
     if (!n)
         return;
     gw_html_tag(h, "h3", NULL, r->steps.steady_count > 0 ? _("Collectives, a step") : _("Collectives"));
-    gw_html_raw(h, "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-labelledby=\"ranks-h\"><table>\n");
+    gw_html_raw(h, "<div class=\"scroll\" tabindex=\"0\" role=\"group\" aria-labelledby=\"ranks-h\"><table>\n");
     head(h, names, sizeof names / sizeof *names, 1);
     for (size_t i = 0; i < n; i++) {
         const struct gw_report_collective *c = r->collectives + i;
@@ -101,7 +101,7 @@ void gw_html_ranks(struct gw_html *h, const struct gw_report *r)
     gw_html_tag(h, "p", "note",
                 _("Waiting is the time inside collectives until the last rank arrives; exchange is what the transfer itself "
                   "takes. Both where no compute hides them."));
-    gw_html_raw(h, "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-labelledby=\"ranks-h\"><table class=\"ranks\">\n");
+    gw_html_raw(h, "<div class=\"scroll\" tabindex=\"0\" role=\"group\" aria-labelledby=\"ranks-h\"><table class=\"ranks\">\n");
     head(h, names, sizeof names / sizeof *names, 0);
     for (size_t i = 0; i < r->rank_count; i++)
         row(h, r->per_rank + i);

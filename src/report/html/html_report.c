@@ -317,7 +317,7 @@ static void kernel_table(struct gw_html *h, const struct gw_report_kernel *list,
 {
     const char *const names[] = {classes ? _("class") : _("kernel or copy"), _("class"), steps ? _("times a step") : _("times"),
                                  steps ? _("time a step") : _("time"), _("share of the work")};
-    gw_html_raw(h, "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-labelledby=\"work-h\"><table><thead><tr>");
+    gw_html_raw(h, "<div class=\"scroll\" tabindex=\"0\" role=\"group\" aria-labelledby=\"work-h\"><table><thead><tr>");
     for (int i = 0; i < 5; i++) {
         if (i == 1 && classes)
             continue;

@@ -88,7 +88,7 @@ static void points(struct view *v)
     const struct gw_sweep *s = v->r->sweep;
     char text[512];
     gw_html_section(&v->h, "points", _("What was measured"));
-    gw_html_raw(&v->h, "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-labelledby=\"points-h\"><table class=\"sweep\">\n");
+    gw_html_raw(&v->h, "<div class=\"scroll\" tabindex=\"0\" role=\"group\" aria-labelledby=\"points-h\"><table class=\"sweep\">\n");
     head(v);
     for (size_t i = 0; i < s->points; i++) {
         if (s->point[i].state == GW_SWEEP_UNTRIED)

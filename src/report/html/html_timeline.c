@@ -277,7 +277,7 @@ static void longest(struct gw_html *h, const struct gw_timeline *tl)
         return;
     gw_html_raw(h, "<details class=\"more\"><summary>");
     gw_html_text(h, _("The longest idle spans, as a table"));
-    gw_html_raw(h, "</summary>\n<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-labelledby=\"gaps-c\"><table id=\"gaps\">"
+    gw_html_raw(h, "</summary>\n<div class=\"scroll\" tabindex=\"0\" role=\"group\" aria-labelledby=\"gaps-c\"><table id=\"gaps\">"
                    "<caption id=\"gaps-c\" class=\"sr\">");
     gw_html_text(h, _("The longest idle spans"));
     gw_html_raw(h, "</caption>\n<thead><tr>");
@@ -355,7 +355,7 @@ void gw_html_places(struct gw_html *h, const struct gw_timeline *tl)
     gw_html_section(h, "places", files ? _("Idle time by line of code") : _("Idle time by operator and call"));
     if (!files)
         gw_html_tag(h, "p", "note", _("The recording has no Python stacks; record with_stack=True to see lines."));
-    gw_html_raw(h, "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-labelledby=\"places-h\"><table>\n<thead><tr>"
+    gw_html_raw(h, "<div class=\"scroll\" tabindex=\"0\" role=\"group\" aria-labelledby=\"places-h\"><table>\n<thead><tr>"
                    "<th scope=\"col\">");
     gw_html_text(h, _("place"));
     gw_html_raw(h, "</th><th scope=\"col\">");

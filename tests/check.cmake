@@ -14,7 +14,10 @@ if(TARGET gw_collect)
   endforeach()
 
   gw_unit_test(check_sawtooth SOURCES test_check_sawtooth.c LIBS gw_collect ${GW_LIBM})
-  gw_unit_test(check_captures SOURCES test_check_captures.c check_fixture.c LIBS gw_collect gw_opt_expat ARGS ${GW_TRACES_DIR})
+  gw_unit_test(check_smi SOURCES test_check_smi.c capture_text.c check_fixture.c LIBS gw_collect gw_opt_expat ARGS ${GW_TRACES_DIR})
+  foreach(captures logs tools saved)
+    gw_unit_test(check_${captures} SOURCES test_check_${captures}.c capture_text.c check_fixture.c LIBS gw_collect)
+  endforeach()
   gw_unit_test(check_results SOURCES test_check_results.c LIBS gw_collect)
   gw_unit_test(check_live SOURCES test_check_live.c check_fixture.c LIBS gw_collect ARGS $<TARGET_FILE:fake_check_nvml>)
   gw_unit_test(check_measure SOURCES test_check_measure.c check_fixture.c LIBS gw_collect

@@ -349,7 +349,7 @@ static void every_check_has_its_cases(void **state)
         int seen = 0;
         for (size_t k = 0; k < sizeof rows / sizeof rows[0]; k++)
             seen += strcmp(rows[k].check, id) == 0;
-        /* These four are tested with real files and captures: test_check_live.c, test_check_captures.c. */
+        /* These four are tested with real files and captures: test_check_live.c, test_check_smi.c. */
         if (!seen && strcmp(id, "toolkit") && strcmp(id, "libraries") && strcmp(id, "utilization") &&
             strcmp(id, "memory-speed"))
             fail_msg("no row for %s", id);

@@ -49,7 +49,7 @@ static char *read_back(const void *data, size_t len, size_t block, int threaded,
     assert_non_null(s);
     char *text = NULL;
     *n = 0;
-    struct gw_block *b;
+    struct gw_stream_block *b;
     int last = 0;
     while ((b = gw_stream_next(s, 1)) != NULL) {
         assert_false(last);
@@ -271,7 +271,7 @@ static void test_silent_pipe(void **state)
     struct gw_error err = {0};
     struct gw_stream *s = gw_stream_open(path, &so, &err);
     assert_non_null(s);
-    struct gw_block *b = gw_stream_next(s, 1);
+    struct gw_stream_block *b = gw_stream_next(s, 1);
     assert_int_equal(b->len, 4);
     gw_stream_close(s);
     close(fds[0]);

@@ -16,7 +16,7 @@ static int read_text(const char *path, struct gw_array *text, struct gw_error *e
         return 0; /* the importer will say why */
     size_t n = gw_stream_peek(s, &head);
     int rc = gw_report_sniff(head, n);
-    for (struct gw_block *b; rc == 1 && (b = gw_stream_next(s, 1)) != NULL; gw_stream_release(s, b)) {
+    for (struct gw_stream_block *b; rc == 1 && (b = gw_stream_next(s, 1)) != NULL; gw_stream_release(s, b)) {
         if (text->len + b->len > GW_REPORT_READ_MAX)
             rc = gw_error_set(err, GW_EFORMAT, path, -1, "", _("too large for a report"));
         else if (gw_array_reserve(text, b->len + 1) < 0)

@@ -28,10 +28,10 @@ struct gw_stream {
     pthread_mutex_t lock;
     pthread_cond_t freed, filled;
     /* Under `lock` when threaded: */
-    struct gw_block *free_list, *ready_head, *ready_tail;
+    struct gw_stream_block *free_list, *ready_head, *ready_tail;
     int stop, produced_last;
 
-    struct gw_block *all; /* array of `blocks` */
+    struct gw_stream_block *all; /* array of `blocks` */
     int blocks;
     int ended;                      /* the caller has taken the last block */
     struct gw_stream_status status; /* written before the last block is handed over */
@@ -39,7 +39,7 @@ struct gw_stream {
 
 /* ---- blocks ---- */
 
-static int block_init(struct gw_block *b, size_t headroom, size_t bytes)
+static int block_init(struct gw_stream_block *b, size_t headroom, size_t bytes)
 {
     b->base = malloc(headroom + bytes + GW_STREAM_SLACK);
     if (!b->base)
@@ -56,7 +56,7 @@ static size_t room_for(size_t have, size_t need)
     return cap > need ? cap : need;
 }
 
-int gw_block_grow_tail(struct gw_block *b, size_t extra)
+int gw_block_grow_tail(struct gw_stream_block *b, size_t extra)
 {
     size_t head = (size_t)(b->data - b->base), need = head + b->len + extra;
     if (need <= b->cap)
@@ -71,7 +71,7 @@ int gw_block_grow_tail(struct gw_block *b, size_t extra)
     return GW_OK;
 }
 
-int gw_block_grow_head(struct gw_block *b, size_t bytes)
+int gw_block_grow_head(struct gw_stream_block *b, size_t bytes)
 {
     size_t head = (size_t)(b->data - b->base);
     if (bytes <= head)
@@ -88,10 +88,10 @@ int gw_block_grow_head(struct gw_block *b, size_t bytes)
 }
 
 /* An empty block with memory, from the head of the list of free ones; NULL when there is none. Under the lock. */
-static struct gw_block *take_free(struct gw_stream *s)
+static struct gw_stream_block *take_free(struct gw_stream *s)
 {
     for (;;) {
-        struct gw_block *b = s->free_list;
+        struct gw_stream_block *b = s->free_list;
         if (!b)
             return NULL;
         s->free_list = b->next;
@@ -103,9 +103,9 @@ static struct gw_block *take_free(struct gw_stream *s)
 
 /* A block that had to grow goes back to its size, so that one huge event does not stay in memory eight times. Without
  * memory for that it stays as it is. */
-static void block_reset(const struct gw_stream *s, struct gw_block *b)
+static void block_reset(const struct gw_stream *s, struct gw_stream_block *b)
 {
-    struct gw_block small = {0};
+    struct gw_stream_block small = {0};
     if (b->cap != s->headroom + s->block_bytes && block_init(&small, s->headroom, s->block_bytes) == GW_OK) {
         free(b->base);
         *b = small;
@@ -119,7 +119,7 @@ static void block_reset(const struct gw_stream *s, struct gw_block *b)
 /* ---- reading ---- */
 
 /* Fills one block. Runs on the reading thread, or on the caller's when there is none. */
-static void produce(struct gw_stream *s, struct gw_block *b)
+static void produce(struct gw_stream *s, struct gw_stream_block *b)
 {
     size_t got = 0;
     const char *what = NULL;
@@ -141,7 +141,7 @@ static void *reader_main(void *arg)
     struct gw_stream *s = arg;
     for (;;) {
         pthread_mutex_lock(&s->lock);
-        struct gw_block *b = NULL;
+        struct gw_stream_block *b = NULL;
         while (!s->stop && !(b = take_free(s)))
             pthread_cond_wait(&s->freed, &s->lock);
         pthread_mutex_unlock(&s->lock);
@@ -165,12 +165,12 @@ static void *reader_main(void *arg)
 }
 
 /* Makes sure that a block is at the head of the ready list, if there is still one to come. */
-static struct gw_block *ready_block(struct gw_stream *s, int wait)
+static struct gw_stream_block *ready_block(struct gw_stream *s, int wait)
 {
     if (s->ended)
         return NULL;
     if (!s->threaded) {
-        struct gw_block *b = s->ready_head || s->produced_last ? NULL : take_free(s);
+        struct gw_stream_block *b = s->ready_head || s->produced_last ? NULL : take_free(s);
         if (b) {
             produce(s, b);
             s->produced_last = b->last;
@@ -181,14 +181,14 @@ static struct gw_block *ready_block(struct gw_stream *s, int wait)
     pthread_mutex_lock(&s->lock);
     while (!s->ready_head && wait && s->started)
         pthread_cond_wait(&s->filled, &s->lock);
-    struct gw_block *b = s->ready_head;
+    struct gw_stream_block *b = s->ready_head;
     pthread_mutex_unlock(&s->lock);
     return b;
 }
 
-struct gw_block *gw_stream_next(struct gw_stream *s, int wait)
+struct gw_stream_block *gw_stream_next(struct gw_stream *s, int wait)
 {
-    struct gw_block *b = ready_block(s, wait);
+    struct gw_stream_block *b = ready_block(s, wait);
     if (!b)
         return NULL;
     pthread_mutex_lock(&s->lock);
@@ -203,14 +203,14 @@ struct gw_block *gw_stream_next(struct gw_stream *s, int wait)
 
 size_t gw_stream_peek(struct gw_stream *s, const unsigned char **head)
 {
-    struct gw_block *b = ready_block(s, 1);
+    struct gw_stream_block *b = ready_block(s, 1);
     *head = b ? (const unsigned char *)b->data : (const unsigned char *)"";
     return b ? b->len : 0;
 }
 
 int gw_stream_ended(const struct gw_stream *s) { return s->ended; }
 
-void gw_stream_release(struct gw_stream *s, struct gw_block *b)
+void gw_stream_release(struct gw_stream *s, struct gw_stream_block *b)
 {
     if (!b)
         return;

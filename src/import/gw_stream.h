@@ -12,7 +12,7 @@
  * any order; other threads may read it in between.
  *
  *     struct gw_stream *s = gw_stream_open(path, &opts, &err);
- *     for (struct gw_block *b; (b = gw_stream_next(s, 1)) != NULL; gw_stream_release(s, b))
+ *     for (struct gw_stream_block *b; (b = gw_stream_next(s, 1)) != NULL; gw_stream_release(s, b))
  *         use(b->data, b->len);
  *     if (gw_stream_status(s)->code < 0) ...
  */
@@ -35,7 +35,7 @@ struct gw_stream_options {
     int threaded;       /* 1 = read ahead in a thread */
 };
 
-struct gw_block {
+struct gw_stream_block {
     char *base; /* the allocation */
     size_t cap; /* bytes that may be used from `base` on (slack not counted) */
     char *data; /* base + headroom */
@@ -43,7 +43,7 @@ struct gw_block {
     int64_t text_off;      /* offset of data[0] in the decompressed text */
     int64_t file_pos;      /* bytes of the file that went into everything up to the end of this block */
     int last;              /* nothing follows */
-    struct gw_block *next; /* private */
+    struct gw_stream_block *next; /* private */
 };
 
 struct gw_stream_status {
@@ -66,14 +66,14 @@ size_t gw_stream_peek(struct gw_stream *s, const unsigned char **head);
 
 /* The next block. NULL at the end, or when `wait` is 0 and none is ready yet (then gw_stream_ended() is 0). The last
  * block may be empty; an empty text gives one empty block. */
-struct gw_block *gw_stream_next(struct gw_stream *s, int wait);
+struct gw_stream_block *gw_stream_next(struct gw_stream *s, int wait);
 int gw_stream_ended(const struct gw_stream *s);
-void gw_stream_release(struct gw_stream *s, struct gw_block *b);
+void gw_stream_release(struct gw_stream *s, struct gw_stream_block *b);
 
 /* Makes room for `extra` bytes behind the data (the block may move; its contents keep their offsets from base). */
-int gw_block_grow_tail(struct gw_block *b, size_t extra);
+int gw_block_grow_tail(struct gw_stream_block *b, size_t extra);
 /* Makes room for `bytes` before the data. */
-int gw_block_grow_head(struct gw_block *b, size_t bytes);
+int gw_block_grow_head(struct gw_stream_block *b, size_t bytes);
 
 /* Valid once gw_stream_ended(). */
 const struct gw_stream_status *gw_stream_status(const struct gw_stream *s);

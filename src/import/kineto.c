@@ -88,7 +88,7 @@ static void submit(struct reader *r, struct kineto_batch *b)
     kineto_pool_submit(r->pool, b);
 }
 
-static struct kineto_batch *batch_get(struct reader *r, struct gw_block *block)
+static struct kineto_batch *batch_get(struct reader *r, struct gw_stream_block *block)
 {
     while (r->idle_count == 0)
         merge_oldest(r);
@@ -106,11 +106,11 @@ static int no_memory(struct reader *r)
 }
 
 /* Puts a new block behind what is left of the one before. The window is [*from, end of data), from block->base. */
-static struct kineto_batch *open_window(struct reader *r, struct gw_block *nb, size_t *from)
+static struct kineto_batch *open_window(struct reader *r, struct gw_stream_block *nb, size_t *from)
 {
     if (r->growing) {
         struct kineto_batch *b = r->growing;
-        struct gw_block *g = b->block;
+        struct gw_stream_block *g = b->block;
         r->growing = NULL;
         *from = r->growing_from;
         if (gw_block_grow_tail(g, nb->len) < 0) {
@@ -139,7 +139,7 @@ static struct kineto_batch *open_window(struct reader *r, struct gw_block *nb, s
 /* The window is used up: its bytes from `keep` (from block->base) on are needed with the next block. */
 static void close_window(struct reader *r, struct kineto_batch *b, size_t keep)
 {
-    struct gw_block *g = b->block;
+    struct gw_stream_block *g = b->block;
     size_t head = (size_t)(g->data - g->base), n = head + g->len - keep;
     if (b->cuts.len == 0 && n > head &&
         n > g->len / 2) { /* one event fills the block: copying it on would be quadratic */
@@ -168,7 +168,7 @@ static void add_cut(struct reader *r, struct kineto_batch *b, size_t start, size
 /* Cuts events from `at` on. Returns where the list ends, or 0 when the window is used up (then it is closed). */
 static size_t cut_events(struct reader *r, struct kineto_batch *b, size_t at)
 {
-    struct gw_block *g = b->block;
+    struct gw_stream_block *g = b->block;
     size_t end = (size_t)(g->data - g->base) + g->len, start, n;
     for (;;) {
         switch (gw_split_next(&r->split, g->base + at, end - at, g->last, &start, &n)) {
@@ -197,13 +197,13 @@ static void losses_of_split(struct reader *r)
         kineto_merge_lose(&r->merge, GW_LOSS_BAD_EVENT, s->oversize, s->oversize_at);
 }
 
-static void take_block(struct reader *r, struct gw_block *nb)
+static void take_block(struct reader *r, struct gw_stream_block *nb)
 {
     size_t at;
     r->text_bytes = nb->text_off + (int64_t)nb->len;
     r->file_pos = nb->file_pos;
     struct kineto_batch *b = open_window(r, nb, &at);
-    struct gw_block *g = b->block;
+    struct gw_stream_block *g = b->block;
     b->text_off = g->text_off - (g->data - g->base);
     size_t end = (size_t)(g->data - g->base) + g->len;
     while (r->rc == GW_OK) {
@@ -251,7 +251,7 @@ static void read_all(struct reader *r)
         /* Enough is cut for the others: parse some here. */
         if (kineto_pool_waiting(r->pool) >= 2 && kineto_pool_help(r->pool))
             continue;
-        struct gw_block *b = gw_stream_next(r->s, r->flying_count == 0);
+        struct gw_stream_block *b = gw_stream_next(r->s, r->flying_count == 0);
         if (b)
             take_block(r, b);
         else if (gw_stream_ended(r->s))

@@ -47,7 +47,7 @@ struct kineto_lane {
 };
 
 struct kineto_batch {
-    struct gw_block *block;
+    struct gw_stream_block *block;
     int64_t text_off;        /* offset in the text of block->base[0] */
     struct gw_array cuts;    /* struct kineto_cut */
     struct gw_array events;  /* struct gw_event, local numbers */

@@ -274,7 +274,7 @@ static int ncu_read(struct gw_trace *t, struct gw_stream *s, const char *path, c
         size_t len = gw_stream_peek(s, &head);
         rc = look_first(x, (const char *)head, len);
     }
-    for (struct gw_block *b; rc == GW_OK && !stopped && (b = gw_stream_next(s, 1)) != NULL;) {
+    for (struct gw_stream_block *b; rc == GW_OK && !stopped && (b = gw_stream_next(s, 1)) != NULL;) {
         rc = ncu_lines_feed(&l, b->data, b->len);
         text += (int64_t)b->len;
         stopped = o && o->progress && o->progress(o->user, b->file_pos, bytes);

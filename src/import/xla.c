@@ -117,7 +117,7 @@ static int xla_read(struct gw_trace *t, struct gw_stream *s, const char *path, c
     struct reader *r = calloc(1, sizeof *r);
     int64_t bytes = gw_stream_file_bytes(s), text = 0;
     int rc = r ? xla_init(&r->x, t) : GW_ENOMEM, stopped = 0;
-    for (struct gw_block *b; rc == GW_OK && !stopped && (b = gw_stream_next(s, 1)) != NULL;) {
+    for (struct gw_stream_block *b; rc == GW_OK && !stopped && (b = gw_stream_next(s, 1)) != NULL;) {
         rc = feed(&r->w, b->data, b->len);
         text += (int64_t)b->len;
         stopped = o && o->progress && o->progress(o->user, b->file_pos, bytes);

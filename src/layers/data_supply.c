@@ -47,7 +47,7 @@ int gw_find_main_loading(struct gw_diag *d)
                  gw_diag_time_text(d, load / GW_LIM_WORKERS_LIKELY / d->steps), gw_diag_time_text(d, free_run / d->steps));
     loader_places(d, f, GW_CAUSE_MAIN_LOADING);
     gw_diag_fix(f, _("let worker processes load: `DataLoader(..., num_workers=8, persistent_workers=True, pin_memory=True, prefetch_factor=4)`, then time 4, 8, 12 and 16 workers and keep the last that still pays (start at 1-2 x the CPUs you may use per GPU)"),
-                _("gpuwhy diff before.json after.json"), _("host memory for each worker; the data set must be picklable under spawn"));
+                _("gpuwhy sweep --loader workers -- COMMAND"), _("host memory for each worker; the data set must be picklable under spawn"));
     return GW_FIRED;
 }
 
@@ -71,7 +71,7 @@ int gw_find_loader_starved(struct gw_diag *d)
     gw_diag_against(d, f, NAN, "1", "", _("a trace does not show the workers: storage, preprocessing and too few workers look the same"));
     loader_places(d, f, GW_CAUSE_DATA_WAIT);
     gw_diag_fix(f, _("raise num_workers while a step still gets shorter (time 2, 4, 8, 16), with persistent_workers=True and prefetch_factor=4; `gpuwhy run` tells whether the workers wait for storage or for CPUs"),
-                _("gpuwhy diff before.json after.json"), _("host memory for each worker"));
+                _("gpuwhy sweep --loader workers -- COMMAND"), _("host memory for each worker"));
     return GW_FIRED;
 }
 

@@ -45,7 +45,7 @@ int gw_live_workers_cpu(struct gw_diag *d)
         f,
         _("make a sample cheaper: decode at a reduced size, crop before colour changes, batch the arithmetic; move "
           "normalisation and flips to the GPU; decode on it (DALI, nvJPEG); store decoded or resized data"),
-        _("gpuwhy diff before after"), _("GPU time and memory for what moves there"));
+        _("gpuwhy sweep --loader-only -- COMMAND"), _("GPU time and memory for what moves there"));
     gw_live_refines_loader(d);
     return GW_FIRED;
 }

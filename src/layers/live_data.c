@@ -92,7 +92,7 @@ int gw_live_too_few_workers(struct gw_diag *d)
                         _("more workers: `DataLoader(..., num_workers=%d, persistent_workers=True, prefetch_factor=4)` "
                           "instead of %zu; time a few numbers and keep the last that still pays"),
                         want, l->workers),
-        _("gpuwhy diff before after"), _("host memory for each worker"));
+        _("gpuwhy sweep --loader workers -- COMMAND"), _("host memory for each worker"));
     gw_live_refines_loader(d);
     return GW_FIRED;
 }
@@ -176,7 +176,7 @@ int gw_live_slow_storage(struct gw_diag *d)
             d->arena,
             _("workers that wait cost no CPU, so more of them hide latency: `num_workers=%zu, prefetch_factor=4`"),
             l->workers * 3),
-        _("gpuwhy diff before after"), _("host memory for each worker"));
+        _("gpuwhy sweep --loader workers -- COMMAND"), _("host memory for each worker"));
     gw_live_refines_loader(d);
     return GW_FIRED;
 }

@@ -59,7 +59,7 @@ int gw_live_memory_full(struct gw_diag *d)
     gw_diag_fix(f,
                 _("leave 10 % free: a smaller batch, activation checkpointing, or "
                   "`PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True` against fragmentation"),
-                _("allocations a step in gpuwhy diff"), _("checkpointing computes a third more"));
+                _("gpuwhy sweep --vary batch=8..512x2 -- COMMAND --batch {batch}"), _("checkpointing computes a third more"));
     return GW_FIRED;
 }
 
@@ -83,7 +83,7 @@ static double while_busy(const struct gw_diag *d, const struct gw_live *l, const
         v = 100 * gw_activity_mean(a, what, l->from, l->to, NULL);
         busy = 100 * l->gpu_busy;
     }
-    return busy > 1 ? fmin(v / busy, 1) : NAN;
+    return busy > 1 && !isnan(v) ? fmin(v / busy, 1) : NAN;
 }
 
 static const char *counter_source(const struct gw_diag *d, const struct gw_live *l)

@@ -108,7 +108,7 @@ int gw_find_batch_small(struct gw_diag *d)
     gw_diag_seen(d, f, mean, "ns", "kernel records", _("a kernel takes %s on average, and the host cannot issue them faster"), gw_diag_time_text(d, mean));
     gw_diag_against(d, f, NAN, "1", "", _("how much GPU memory is free is not in a trace: gpuwhy run shows it"));
     gw_diag_fix(f, _("raise the batch while samples/s still grows in proportion, up to 80-90 % of GPU memory (time doubled batches); where the optimizer needs the old batch, fewer accumulation steps"),
-                _("samples per second, not utilization"), _("learning rate and BatchNorm statistics depend on the batch"));
+                _("gpuwhy sweep --vary batch=32..1024x2 -- COMMAND --batch {batch}"), _("learning rate and BatchNorm statistics depend on the batch"));
     return GW_FIRED;
 }
 

@@ -264,4 +264,4 @@ const char *gw_i18n_language(void) { return catalogue.language ? catalogue.langu
 
 int gw_i18n_utf8(void) { return catalogue.force_utf8 || codeset_is_utf8(); }
 
-const char *gw_i18n_errno(int errnum) { return _(strerror(errnum)); } /* the texts to translate: po/errno.h */
+const char *gw_i18n_errno(int errnum) { return _(strerror(errnum)); } /* the texts to translate: po/system.h */

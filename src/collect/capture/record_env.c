@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/gw_i18n.h"
 #include "collect/capture/capture.h"
 #include "record/record_read.h"
 #include "record/record_write.h"
@@ -216,7 +217,9 @@ static void take_facts(struct samples *s, const struct gw_chunk *c)
         if (gw_slice_starts(line, "gpu.")) {
             gpu_fact(s, (struct gw_slice){line.p + 4, line.n - 4});
         } else if (gw_slice_starts(line, "permission.") && gw_slice_split(&line, '=', &key)) {
-            gw_env_note(s->env, gw_env_dup(s->env, key.p, key.n), "%.*s", (int)line.n, line.p);
+            size_t no = gw_slice_starts(line, "no: ") ? 4 : 0; /* of "no: why"; the words: po/system.h */
+            const char *why = gw_env_dup(s->env, line.p + no, line.n - no);
+            gw_env_note(s->env, gw_env_dup(s->env, key.p, key.n), "%s", why ? _(why) : "");
             s->found = 1;
         } else if (gw_slice_starts(line, "nvml.driver=") && !gw_env_str(s->env, GW_HSTR_DRIVER)) {
             gw_slice_split(&line, '=', &key);

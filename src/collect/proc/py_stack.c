@@ -381,14 +381,14 @@ static int layout(struct gw_py *p, const struct gw_py_place *place, char *why, s
     unsigned char table[GW_PY_DEBUG_OFFSETS];
     long rc = gw_py_memory(p->pid, place->runtime, table, sizeof table);
     if (rc < 0) {
-        snprintf(why, cap, "its memory cannot be read: %s", gw_i18n_errno((int)-rc));
+        snprintf(why, cap, _("its memory cannot be read: %s"), gw_i18n_errno((int)-rc));
         return -1;
     }
     if (gw_py_layout_read(table, &p->l) == 0)
         return 0;
     const struct gw_py_layout *l = gw_py_layout_find(place->version);
     if (!l) {
-        snprintf(why, cap, "Python %u.%u is not known", place->version >> 8, place->version & 0xff);
+        snprintf(why, cap, _("Python %u.%u is not known"), place->version >> 8, place->version & 0xff);
         return -1;
     }
     p->l = *l;
@@ -428,14 +428,14 @@ struct gw_py *gw_py_open(int proc_root, int pid, unsigned functions, int *again,
     *again = rc == -ENOENT || rc == -ENOEXEC; /* a shared libpython is mapped some time after the program itself */
     if (rc < 0) {
         snprintf(why, cap, "%s",
-                 rc == -ENOENT    ? "no Python runtime is mapped"
-                 : rc == -ENOEXEC ? "the interpreter's file has no symbols"
+                 rc == -ENOENT    ? _("no Python runtime is mapped")
+                 : rc == -ENOEXEC ? _("the interpreter's file has no symbols")
                                   : gw_i18n_errno(-rc));
         return NULL;
     }
     p = create(pid, functions);
     if (!p) {
-        snprintf(why, cap, "out of memory");
+        snprintf(why, cap, "%s", _("out of memory"));
         return NULL;
     }
     p->runtime = place.runtime;
@@ -443,7 +443,7 @@ struct gw_py *gw_py_open(int proc_root, int pid, unsigned functions, int *again,
         goto fail;
     walk_threads(p);
     if (!p->threads) { /* the interpreter is only starting */
-        snprintf(why, cap, "it has no threads yet");
+        snprintf(why, cap, "%s", _("it has no threads yet"));
         *again = 1;
         goto fail;
     }

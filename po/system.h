@@ -1,4 +1,6 @@
-/* What system calls fail with, as strerror(3) of glibc words it, for gw_i18n_errno(). Never compiled: xgettext reads it. */
+/* Texts that come from elsewhere and are looked up when they are shown. Never compiled: xgettext reads it.
+ *
+ * What system calls fail with, as strerror(3) of glibc words it, for gw_i18n_errno(). */
 N_("Operation not permitted") /* EPERM */
 N_("No such file or directory") /* ENOENT */
 N_("No such process") /* ESRCH */
@@ -48,3 +50,9 @@ N_("Stale file handle") /* ESTALE */
 N_("Disk quota exceeded") /* EDQUOT */
 N_("Value too large for defined data type") /* EOVERFLOW */
 N_("Invalid or incomplete multibyte or wide character") /* EILSEQ */
+
+/* Why a recorder lacked a permission, as it writes it into the record (src/collect/proc). */
+N_("libnvidia-ml.so.1 is not there")
+N_("NVML does not start")
+N_("/proc/PID/io is not readable")
+N_("/proc/PID/task/TID/syscall is not readable")

@@ -65,18 +65,18 @@ job=$!
 for _ in $(seq 40); do grep -q 'a step' "$OUT/job.txt" && break; sleep 0.5; done
 smi() { nvidia-smi --query-gpu=memory.used,clocks.sm,clocks.mem,power.draw --format=csv,noheader; nvidia-smi --query-compute-apps=pid,process_name,used_memory --format=csv,noheader; }
 { echo "before:"; smi; } >"$OUT/memory.txt"
-timeout 60 "$BUILD/pm_probe" -t 2 -i 1000,500,200,100,50 -o "$OUT/samples.txt" >"$OUT/probe-root.txt" 2>&1 &
+timeout 60 "$BUILD/pm_probe" -t 2 -m 2 -i 1000,200,2000 -o "$OUT/samples.txt" >"$OUT/probe-root.txt" 2>&1 &
 probe=$!
 sleep 4
 { echo "while the probe ($probe) runs:"; smi; } >>"$OUT/memory.txt"
 say "a second one at the same time"
-timeout 20 "$BUILD/pm_probe" -t 1 -i 200 >"$OUT/probe-second.txt" 2>&1
+timeout 20 "$BUILD/pm_probe" -t 1 -m 2 -i 1000 >"$OUT/probe-second.txt" 2>&1
 wait "$probe"; echo "status $?" >>"$OUT/probe-root.txt"
 cp "$BUILD/pm_probe" /tmp/pm_probe.nobody && chmod 755 /tmp/pm_probe.nobody
 say "as nobody"
-( cd /tmp && timeout 30 setpriv --reuid=65534 --regid=65534 --clear-groups /tmp/pm_probe.nobody -t 2 -i 200 >"$OUT/probe-nobody.txt" 2>&1; echo "status $?" >>"$OUT/probe-nobody.txt" )
-for m in 1 2 3; do timeout 20 "$BUILD/pm_probe" -t 1.5 -i 200 -m $m; done >"$OUT/probe-metrics.txt" 2>&1
-for b in 1 4; do timeout 20 "$BUILD/pm_probe" -t 1.5 -i 200,50 -b $b; done >"$OUT/probe-buffer.txt" 2>&1
+( cd /tmp && timeout 30 setpriv --reuid=65534 --regid=65534 --clear-groups /tmp/pm_probe.nobody -t 2 -m 2 -i 1000 >"$OUT/probe-nobody.txt" 2>&1; echo "status $?" >>"$OUT/probe-nobody.txt" )
+for m in 1 2 3 4; do for i in 200 1000 2000; do timeout 20 "$BUILD/pm_probe" -t 1.5 -i $i -m $m | sed -n "2,\$p"; done; done >"$OUT/probe-metrics.txt" 2>&1
+for b in 2 8; do timeout 20 "$BUILD/pm_probe" -t 1.5 -m 2 -i 200 -b $b | sed -n "2,\$p"; done >"$OUT/probe-buffer.txt" 2>&1
 grep -q ': running' "$OUT/probe-root.txt" || timeout 30 "$BUILD/pm_probe" -c -t 2 -i 200 >"$OUT/probe-context.txt" 2>&1
 kill "$job" 2>/dev/null; wait "$job" 2>/dev/null; job=
 for f in root second nobody metrics buffer context; do

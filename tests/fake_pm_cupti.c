@@ -6,7 +6,7 @@
  *   FAKE_PM_REFUSE=CALL:26  that call returns 26, always; CALL:26:3 from its third time on
  *   FAKE_PM_CRASH=CALL:3    the third such call is a segmentation fault; FAKE_PM_HANG=CALL:3 never returns
  *   FAKE_PM_FIT=2           so many metrics fit into one pass (default 9)
- *   FAKE_PM_OVERFLOW=200    the hardware buffer holds so many samples (default 2000)
+ *   FAKE_PM_OVERFLOW=200    the hardware buffer holds so many samples (default 2000); more become one long, wrong sample
  *   FAKE_PM_CLOCK=SECONDS   stamps are of another clock, this far behind CLOCK_REALTIME
  *   FAKE_PM_SLOW=US         a decoded sample costs so much CPU
  */
@@ -219,8 +219,9 @@ int cuptiPmSamplingSetConfig(struct gw_pm_config *p)
     CHECK(p->buffer_bytes >= 1 << 20 && p->buffer_bytes <= 64 << 20, "hardware buffer");
     CHECK(p->trigger == 1 || p->trigger == 0, "trigger");
     CHECK(p->append == 1 && p->interval >= 10000, "interval");
+    if (!o->is_configured)
+        o->interval = p->interval; /* the real one takes a second interval without an error, and goes on with the first */
     o->is_configured = 1;
-    o->interval = p->interval;
     return 0;
 }
 
@@ -269,11 +270,13 @@ int cuptiPmSamplingDecodeData(struct gw_pm_decode *p)
     memcpy(&i, p->image, sizeof i);
     CHECK(i.magic == MAGIC && i.count == 0 && p->bytes == IMAGE_HEAD + (size_t)i.max * SAMPLE_BYTES, "image not initialized");
     uint64_t now = real_ns(), hold = getenv("FAKE_PM_OVERFLOW") ? (uint64_t)atoll(getenv("FAKE_PM_OVERFLOW")) : 2000;
-    p->overflow = 0;
+    p->overflow = 0; /* as the real one in this mode: what was lost shows as one long sample with the counts of its end */
     p->reason = 2;
     if (now > o->next && (now - o->next) / o->interval > hold) {
+        uint64_t from = o->next;
         o->next = now - hold * o->interval;
-        p->overflow = 1;
+        struct sample s = {from, o->next};
+        memcpy(p->image + IMAGE_HEAD + (size_t)i.count++ * SAMPLE_BYTES, &s, sizeof s);
     }
     while (o->next + o->interval <= now) {
         if (i.count == i.max) {
@@ -344,7 +347,7 @@ int cuptiProfilerHostEvaluateToGpuValues(struct gw_pm_evaluate *p)
     CHECK(h && p->count == h->count && p->values, "metrics differ from the configured ones");
     CHECK(i.magic == MAGIC && p->index < i.count, "sample index");
     memcpy(&s, p->image + IMAGE_HEAD + p->index * SAMPLE_BYTES, sizeof s);
-    double share = busy_share(s.start, s.end);
+    double share = s.end - s.start < 30000000 ? busy_share(s.start, s.end) : 0.01;
     static const double scale[] = {100, 90, 25, 40};
     for (size_t k = 0; k < p->count; k++)
         p->values[k] = share * scale[k];

@@ -93,7 +93,7 @@ static int probe(struct gw_pm_device *d, uint64_t interval, double seconds, FILE
     double cpu = cpu_s(), wall = wall_s(), end = wall + seconds;
     long got = 0;
     while (wall_s() < end) {
-        uint64_t ns = interval * 200;
+        uint64_t ns = interval * 100;
         ns = ns < 20000000 ? 20000000 : ns > 200000000 ? 200000000 : ns;
         struct timespec ts = {0, (long)ns};
         nanosleep(&ts, NULL);
@@ -104,9 +104,9 @@ static int probe(struct gw_pm_device *d, uint64_t interval, double seconds, FILE
     cpu = cpu_s() - cpu;
     wall = wall_s() - wall;
     printf("interval %6.0f us: %8.1f samples/s, cpu %5.2f %% of a core, %6.1f us a sample, overflows %" PRIu64 ", holes %" PRIu64 " (%.1f ms), "
-           "backwards %" PRIu64 ", odd length %" PRIu64 ", rss %.0f MiB\n",
+           "backwards %" PRIu64 ", odd length %" PRIu64 ", sample %.1f us, rss %.0f MiB\n",
            (double)interval * 1e-3, (double)t.n / wall, 100 * cpu / wall, t.n ? cpu / (double)t.n * 1e6 : NAN, d->overflows - overflows,
-           t.holes, (double)t.hole * 1e-6, t.backwards, t.odd, rss_mib());
+           t.holes, (double)t.hole * 1e-6, t.backwards, t.odd, (double)d->typical_ns * 1e-3, rss_mib());
     if (t.n) {
         printf("    covered %.3f s of %.3f s;", (double)t.measured * 1e-9, (double)(t.last - t.first) * 1e-9);
         for (int k = 0; k < (int)GW_PM_METRIC_COUNT; k++)
@@ -171,7 +171,7 @@ int main(int argc, char **argv)
     while (rc == 0 && (word = strtok_r(NULL, ",", &save))) {
         interval = (uint64_t)(atof(word) * 1e3);
         t0 = wall_s();
-        rc = gw_pm_device_pace(&d, interval);
+        rc = gw_pm_device_reopen(&d, d.want, interval, NULL, NULL) == GW_PS_RUNNING ? 0 : -1;
         printf("  new interval in %.1f ms: %s\n", (wall_s() - t0) * 1e3, rc == 0 ? "ok" : d.call);
         rc = rc == 0 ? probe(&d, interval, seconds, NULL) : rc;
     }

@@ -208,10 +208,12 @@ static void samples(void **state)
     assert_true(t.n > 1000 && t.n < 4000 && !t.backwards);
     assert_true(fabs(t.busy / t.ns - 0.4) < 0.1); /* 40 ms of 100 ms, over some 400 ms */
     size_t before = t.n;
-    assert_int_equal(gw_pm_device_pace(&d, 1000000), 0);
+    assert_int_equal(gw_pm_device_reopen(&d, 3, 1000000, sum, &t), GW_PS_RUNNING);
+    assert_int_equal(d.metrics, 3);
     nap(100);
     assert_true(gw_pm_device_read(&d, sum, &t) > 50);
-    assert_true(t.n - before < 150);
+    assert_true(t.n - before < 300);
+    assert_true(d.typical_ns == 1000000 && !d.overflows);
     gw_pm_device_close(&d, sum, &t);
     gw_pm_device_close(&d, sum, &t);
     assert_null(d.object);

@@ -245,11 +245,13 @@ def killed_recorder():
 
 
 def overflow():
-    r = Run(FAKE_PM_OVERFLOW="100")
+    r = Run(FAKE_PM_OVERFLOW="40", FAKE_PM_WAVE="4:6") # a wave that is not in step with our looks
     try:
         r.end()
         assert int(re.findall(r"overflows=(\d+)", r.dump())[-2]) > 3
         runs = r.stretches()
+        ns = sum(x[2] for x in runs)
+        assert 34 < sum(x[2] * x[4] for x in runs) / ns < 46, "long samples count"
         assert sum(x[2] for x in runs) < 0.8 * (runs[-1][1] + runs[-1][2] - runs[0][1]), "what was lost counts as measured"
         status, report = r.report()
         assert report["activity"][0]["measured_ns"] < 0.8 * report["activity"][0]["span_ns"]
@@ -258,23 +260,26 @@ def overflow():
 
 
 def dear():
-    """Samples that cost 100 us of CPU: the interval grows until sampling is cheap."""
-    r = Run(job=[JOB, "steps", "200", "sleep", "14000", "steps", "200"], FAKE_PM_SLOW="100")
+    """Samples that cost 200 us of CPU: fewer metrics, then longer intervals, until sampling is cheap."""
+    r = Run(job=[JOB, "steps", "200", "sleep", "14000", "steps", "200"], FAKE_PM_SLOW="200")
     try:
         r.end()
-        intervals = [float(x) for x in re.findall(r"state=running .*interval_us=(\d+)", r.dump())]
-        assert intervals[0] == 200 and intervals[-1] >= 400 and intervals == sorted(intervals), intervals # 1600 on an idle machine
+        steps = [(int(m, 16), float(x)) for x, m in re.findall(r"state=running .*interval_us=(\d+) metrics=(0x\w+)", r.dump())]
+        assert steps[0] == (3, 1000) and steps[1] == (1, 1000), steps
+        assert len(steps) < 3 or [x for _, x in steps] == sorted(x for _, x in steps) and steps[2] == (1, 2000), steps
+        counts = [int(x) for x in re.findall(r"samples=(\d+) overflows", r.dump())]
+        assert counts == sorted(counts[:-1]) + [0], counts # the last line is of no GPU
     finally:
         r.close()
 
 
 def few_metrics():
-    r = Run(FAKE_PM_FIT="2")
+    r = Run(FAKE_PM_FIT="1")
     try:
         r.end()
-        assert "metrics=0x3" in r.dump() and "dram=-1.00" in r.dump()
+        assert "metrics=0x1" in r.dump() and "sm=-1.00" in r.dump()
         status, report = r.report()
-        assert report["activity"][0]["dram"] is None and report["activity"][0]["sm"] is not None
+        assert report["activity"][0]["sm"] is None and report["activity"][0]["idle"] is not None
     finally:
         r.close()
 

@@ -59,7 +59,7 @@ class Probe:
     """Samples from when it is entered until it is left."""
 
     def __init__(self, path, seconds, interval):
-        self.cmd = [path, "-t", str(seconds), "-i", str(interval)]
+        self.cmd = [path, "-t", str(seconds), "-m", "2", "-i", str(interval)]
 
     def __enter__(self):
         self.p = subprocess.Popen(self.cmd, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, universal_newlines=True)
@@ -174,7 +174,7 @@ def main():
     t.add_argument("--rounds", type=int, default=6)
     t.add_argument("--slice", type=float, default=1.5)
     t.add_argument("--budget", type=float, default=60)
-    t.add_argument("--interval", type=int, default=200)
+    t.add_argument("--interval", type=int, default=1000)
     r = sub.add_parser("record")
     r.add_argument("gpuwhy")
     r.add_argument("dump")

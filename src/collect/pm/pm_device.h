@@ -15,10 +15,11 @@
 
 #include "collect/pm/pm_load.h"
 
-/* Raw samples wait here, in memory of the host. A sample of an H100-class GPU takes some KiB to some tens of KiB (CUPTI's own
- * image needs about 18 KiB a sample), and we come by every 200 samples: room for several times that. */
+/* Raw samples wait here, in memory of the host: on an H200 16 MiB held some 290 samples of four metrics (54 KiB each), and we come
+ * by every 100 samples. A decoded sample takes 0.6, 7.6, 12, 31 KiB with one, two, three, four metrics there. */
 #define GW_PM_BUFFER_BYTES (16u << 20)
-#define GW_PM_IMAGE_SAMPLES 256u /* decoded at once; about 18 KiB each */
+#define GW_PM_IMAGE_SAMPLES 128u /* decoded at once */
+enum { GW_PM_LEARN = 15 };       /* lengths from which the true interval is learned after a start */
 
 struct gw_pm_sample {
     uint64_t start, end; /* CLOCK_REALTIME, ns */
@@ -39,17 +40,23 @@ struct gw_pm_device {
     int by_clock;           /* 1: the interval is in clock cycles (GA100), about right only */
     int is_started;
     int is_fresh;           /* the next sample spans the start: it is dropped */
+    uint64_t typical_ns;    /* length of a sample as it comes; 0 = not learned yet, the interval is believed */
+    uint64_t seen[GW_PM_LEARN];
+    unsigned n_seen;
     int64_t offset_ns;      /* added to CUPTI's stamps */
     int has_offset;
-    uint64_t samples, overflows;
+    uint64_t samples;
+    uint64_t overflows;     /* samples that span what the hardware could not keep: their counts are not of their time */
     int result;             /* of the last call that failed */
     const char *call;       /* that call, NULL none */
 };
 
 /* GW_PS_RUNNING, or why not; then nothing is left to close. Clear `d` before; `want` and `buffer_bytes` may be set. */
 unsigned gw_pm_device_open(struct gw_pm_device *d, const struct gw_pm_libs *libs, int ordinal, uint64_t interval_ns);
-/* Another interval: a short hole in the samples. 0, or -1 with result and call set. */
-int gw_pm_device_pace(struct gw_pm_device *d, uint64_t interval_ns);
+/* From the beginning, with another interval or number of metrics (0 = as many as fit): a hole of some 0.3 s. CUPTI 13.0 takes
+ * another interval on a sampler that is enabled, without an error, and goes on with the old one. Hands over what is left before.
+ * As gw_pm_device_open(). */
+unsigned gw_pm_device_reopen(struct gw_pm_device *d, unsigned metrics, uint64_t interval_ns, gw_pm_sample_fn fn, void *user);
 /* Hands over all samples that are ready, oldest first. Their number, or -1 with result and call set. */
 long gw_pm_device_read(struct gw_pm_device *d, gw_pm_sample_fn fn, void *user);
 /* Stops, hands over the rest (`fn` may be NULL), gives all back. Idempotent. */

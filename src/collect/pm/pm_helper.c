@@ -1,8 +1,8 @@
 /*
  * pm_helper.c - the sampling process: opens the libraries, samples the GPUs that it is asked to, writes stretches of activity.
  *
- * Interval and shortest stretch follow the age of the recording, so that a record of a week stays small; the interval also
- * follows our own CPU time. The share of busy time does not depend on the interval: each sample counts cycles.
+ * Interval and shortest stretch follow the age of the recording, so that a record of a week stays small; metrics and interval
+ * follow our own CPU time. The share of busy time does not depend on the interval: each sample counts cycles.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,22 +16,23 @@
 
 #define MS 1000000ull
 #define SEC 1000000000ull
-/* Our own CPU: above the first the interval doubles, below the second it goes back; at the third with the longest interval we
- * end. Memory: CUPTI with its back ends and our buffers took some hundred MB on an H200 host; far above, something is wrong. */
+/* Our own CPU: above the first there are fewer metrics, then longer intervals; above the second, with the cheapest of these, we
+ * end. Decoding one sample took 3.6, 22, 35, 55 us of CPU with one, two, three, four metrics on an H200 host. Memory: CUPTI with its
+ * back ends and our buffers took 256 MB there; far above, something is wrong. */
 #define CPU_HIGH 0.03
-#define CPU_LOW 0.01
 #define CPU_END 0.20
+#define METRICS 2 /* engine and SMs. Memory and tensor cores cost more than half of all, and GPM has them where there is one */
 #define RSS_END (1500ull << 20)
 #define LONGEST_INTERVAL (20 * MS)
 #define COST_EVERY (2 * SEC)
 #define NAP_LEAST (20 * MS)
 #define NAP_MOST (200 * MS)
-enum { RUNS = 512, RESTARTS = 3 };
+enum { RUNS = 512, RESTARTS = 3, BETWEEN_LOOKS = 100 /* samples */ };
 
 /* Until this age: this interval, this shortest stretch. At most 1000, 200, 50, 10, 1 records of 40 bytes a second. */
 static const struct phase {
     uint64_t until, interval, least;
-} phases[] = {{60 * SEC, 200000, MS},
+} phases[] = {{60 * SEC, MS, MS},
               {600 * SEC, MS, 5 * MS},
               {3600 * SEC, 2 * MS, 20 * MS},
               {36000 * SEC, 5 * MS, 100 * MS},
@@ -56,6 +57,7 @@ struct helper {
     uint32_t runs;
     uint64_t began, cost_at, cost_cpu, second;
     uint64_t interval;
+    unsigned metrics;
 };
 
 static uint64_t now_ns(void) { return gw_clock_ns(CLOCK_MONOTONIC); }
@@ -151,6 +153,7 @@ static void open_gpu(struct helper *h, uint32_t i)
     struct gpu *g = &h->gpu[i];
     int ordinal = gw_pm_ordinal(&h->libs, h->shared->gpu[i].uuid);
     memset(&g->d, 0, sizeof g->d);
+    g->d.want = h->metrics;
     gw_pm_runs_init(&g->runs, h->shared->gpu[i].device, phase_at(now_ns() - h->began)->least);
     set_state(h, i, ordinal < 0 ? GW_PS_NO_GPU : gw_pm_device_open(&g->d, &h->libs, ordinal, h->interval));
 }
@@ -169,16 +172,33 @@ static void end_gpu(struct helper *h, uint32_t i, unsigned state)
     set_state(h, i, state);
 }
 
+/* With the metrics and the interval of now; when that is refused, with those that it had. */
+static void reopen(struct helper *h, uint32_t i)
+{
+    struct gpu *g = &h->gpu[i];
+    struct taker t = {h, g};
+    unsigned metrics = g->d.metrics;
+    uint64_t interval = g->d.interval_ns;
+    unsigned state = gw_pm_device_reopen(&g->d, h->metrics, h->interval, take, &t);
+    if (state != GW_PS_RUNNING && (metrics != h->metrics || interval != h->interval))
+        state = gw_pm_device_reopen(&g->d, metrics, interval, take, &t);
+    if (state == GW_PS_RUNNING)
+        set_state(h, i, state);
+    else
+        end_gpu(h, i, state);
+}
+
 /* A failing decoder is started again a few times, at longer intervals; then the GPU is given up. */
 static void restart(struct helper *h, uint32_t i)
 {
     struct gpu *g = &h->gpu[i];
     unsigned why = gw_pm_state_of(g->d.result);
-    uint64_t interval = g->d.interval_ns * 2;
-    if (why != GW_PS_FAILED || g->restarts++ >= RESTARTS || gw_pm_device_pace(&g->d, interval) != 0)
+    if (why != GW_PS_FAILED || g->restarts++ >= RESTARTS) {
         end_gpu(h, i, why);
-    else
-        h->interval = interval > h->interval ? interval : h->interval;
+        return;
+    }
+    h->interval = h->interval * 2 < LONGEST_INTERVAL ? h->interval * 2 : LONGEST_INTERVAL;
+    reopen(h, i);
 }
 
 static void publish(struct helper *h)
@@ -196,43 +216,38 @@ static void publish(struct helper *h)
 
 /* --- all of them ------------------------------------------------------------------------------------------------------------ */
 
-static void pace(struct helper *h, uint64_t interval)
+/* 0: nothing can be made cheaper. */
+static int make_cheaper(struct helper *h)
 {
-    h->interval = interval;
-    for (uint32_t i = 0; i < h->known; i++)
-        if (h->gpu[i].state == GW_PS_RUNNING && h->gpu[i].d.interval_ns != interval) {
-            if (gw_pm_device_pace(&h->gpu[i].d, interval) != 0)
-                end_gpu(h, i, gw_pm_state_of(h->gpu[i].d.result));
-            else
-                set_state(h, i, GW_PS_RUNNING);
-        }
+    if (h->metrics > 1)
+        h->metrics--;
+    else if (h->interval < LONGEST_INTERVAL)
+        h->interval *= 2;
+    else
+        return 0;
+    return 1;
 }
 
 /* 0, or the state to end with. */
 static unsigned watch_cost(struct helper *h, uint64_t now)
 {
-    uint64_t cpu = cpu_ns(), rss = resident();
+    uint64_t cpu = cpu_ns(), rss = resident(), interval = h->interval;
+    unsigned metrics = h->metrics;
     double share = h->cost_at ? (double)(cpu - h->cost_cpu) / (double)(now - h->cost_at) : 0;
     const struct phase *p = phase_at(now - h->began);
     h->shared->cpu_ns = cpu;
     h->shared->rss_bytes = rss;
-    int is_first = !h->cost_at;
-    h->cost_at = now;
-    h->cost_cpu = cpu;
     for (uint32_t i = 0; i < h->known; i++)
         h->gpu[i].runs.least_ns = p->least;
-    if (rss > RSS_END || (share > CPU_END && h->interval >= LONGEST_INTERVAL))
+    if (rss > RSS_END || (share > CPU_HIGH && !make_cheaper(h) && share > CPU_END))
         return GW_PS_TOO_DEAR;
-    uint64_t interval = h->interval;
-    if (share > CPU_HIGH && interval < LONGEST_INTERVAL)
-        interval *= 2;
-    else if (!is_first && share < CPU_LOW && interval / 2 >= p->interval)
-        interval /= 2;
-    interval = interval < p->interval ? p->interval : interval > LONGEST_INTERVAL ? LONGEST_INTERVAL : interval;
-    if (interval != h->interval) {
-        pace(h, interval);
-        h->cost_cpu = cpu_ns(); /* the change itself does not count */
-    }
+    if (h->interval < p->interval)
+        h->interval = p->interval;
+    for (uint32_t i = 0; (interval != h->interval || metrics != h->metrics) && i < h->known; i++)
+        if (h->gpu[i].state == GW_PS_RUNNING)
+            reopen(h, i);
+    h->cost_at = now_ns();
+    h->cost_cpu = cpu_ns(); /* a change itself does not count */
     return 0;
 }
 
@@ -268,7 +283,11 @@ static unsigned round_once(struct helper *h)
 
 static void nap(const struct helper *h)
 {
-    uint64_t ns = h->interval * 200; /* the buffer holds several times that */
+    uint64_t ns = h->interval; /* the shortest that really comes */
+    for (uint32_t i = 0; i < h->known; i++)
+        if (h->gpu[i].state == GW_PS_RUNNING && h->gpu[i].d.typical_ns && h->gpu[i].d.typical_ns < ns)
+            ns = h->gpu[i].d.typical_ns;
+    ns *= BETWEEN_LOOKS; /* the buffer holds several times that */
     ns = ns < NAP_LEAST ? NAP_LEAST : ns > NAP_MOST ? NAP_MOST : ns;
     struct timespec ts = {0, (long)ns};
     nanosleep(&ts, NULL);
@@ -318,6 +337,7 @@ int gw_pm_serve(struct gw_pm_shared *shared, int folder)
     h->shared = shared;
     h->began = now_ns();
     h->interval = phases[0].interval;
+    h->metrics = METRICS;
     shared->state = GW_PS_STARTING;
     if (gw_writer_open(&h->w, folder, GW_REC_PM, GW_ROLE_PM, (uint32_t)getpid(), 0) < 0) {
         shared->state = GW_PS_DISK;

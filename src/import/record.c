@@ -61,7 +61,7 @@ static int read_facts(struct gw_record_import *im, const char *path, struct gw_e
     int rc = gw_reader_open(&r, path, err);
     if (rc < 0)
         return rc;
-    im->base_ns = (int64_t)r.head.realtime_ns;
+    im->base_ns = r.head.realtime_ns < INT64_MAX / 2 ? (int64_t)r.head.realtime_ns : 0;
     while (gw_reader_next(&r, &c))
         if (c.type == GW_RT_FACT)
             facts(im, &c);

@@ -37,7 +37,7 @@ struct cuda_file {
     struct gw_record_calls calls;
 };
 
-static int64_t real_ns(const struct cuda_file *f, uint64_t cupti) { return (int64_t)cupti + f->offset; }
+static int64_t real_ns(const struct cuda_file *f, uint64_t cupti) { return (int64_t)(cupti + (uint64_t)f->offset); }
 
 /* --- pass 1 ---------------------------------------------------------------------------------------------------------- */
 
@@ -46,6 +46,8 @@ static void learn_window(struct cuda_file *f, const struct gw_chunk *c)
     for (uint32_t i = 0; i < c->count; i++) {
         struct gw_rec_window w;
         gw_chunk_get(c, i, &w, sizeof w);
+        if (!gw_record_is_sane(f->im, w.realtime_ns))
+            continue;
         struct span *last = f->windows.len ? (struct span *)f->windows.data + f->windows.len - 1 : NULL;
         if (w.what == GW_WIN_OPEN) {
             struct span *s = gw_array_push(&f->windows);
@@ -139,7 +141,7 @@ static void learn_work(struct cuda_file *f, const struct gw_chunk *c)
     for (uint32_t i = 0; i < c->count && f->windows.len; i++) {
         struct gw_rec_kernel r;
         gw_chunk_get(c, i, &r, sizeof r);
-        int64_t at = (int64_t)r.start + (llabs(offset) < SAME_CLOCK_NS ? 0 : offset);
+        int64_t at = (int64_t)(r.start + (uint64_t)(llabs(offset) < SAME_CLOCK_NS ? 0 : offset));
         size_t n = f->windows.len;
         while (n > 1 && w[n - 1].start > at)
             n--;
@@ -160,8 +162,11 @@ static void learn(struct cuda_file *f)
         case GW_RT_CALLS: gw_record_calls_learn(&f->calls, &c); break;
         case GW_RT_CLOCK:
             for (uint32_t i = 0; i < c.count; i++) {
-                struct gw_rec_clock k, *to = gw_array_push(&f->clocks);
+                struct gw_rec_clock k;
                 gw_chunk_get(&c, i, &k, sizeof k);
+                if (!gw_record_is_sane(f->im, k.realtime_ns) || k.monotonic_ns > INT64_MAX / 4 || k.cupti_ns > INT64_MAX / 4)
+                    continue;
+                struct gw_rec_clock *to = gw_array_push(&f->clocks);
                 if (to)
                     *to = k;
             }
@@ -236,7 +241,8 @@ static void note_span(struct cuda_file *f)
 static void check_clocks(struct cuda_file *f)
 {
     const struct gw_rec_clock *k = f->clocks.data;
-    int64_t worst = 0, sum = 0, n = 0;
+    int64_t worst = 0, n = 0;
+    long double sum = 0; /* two clocks can be 50 years apart, and 64 bits of mantissa keep the mean exact to a ns */
     for (size_t i = 0; i < f->clocks.len; i++) {
         if (i && llabs((int64_t)(k[i].realtime_ns - k[i].monotonic_ns) - (int64_t)(k[i - 1].realtime_ns - k[i - 1].monotonic_ns)) > STEP_NS)
             gw_trace_lose(f->im->t, GW_LOSS_CLOCK_STEP, 1, -1);
@@ -244,12 +250,12 @@ static void check_clocks(struct cuda_file *f)
             continue;
         int64_t d = (int64_t)(k[i].realtime_ns - k[i].cupti_ns);
         worst = llabs(d) > worst ? llabs(d) : worst;
-        sum += d / 1024; /* two clocks can be 50 years apart: keep the sum in range */
+        sum += (long double)d;
         n++;
     }
     f->offset = 0;
     if (worst >= SAME_CLOCK_NS && n) {
-        f->offset = sum / n * 1024;
+        f->offset = (int64_t)(sum / (long double)n);
         worst = SAME_CLOCK_NS;
     }
     if (worst > f->im->clock_error_ns)
@@ -283,6 +289,10 @@ static int add(struct cuda_file *f, struct gw_event *e, uint64_t start, uint64_t
         end = start;
     }
     int64_t real = real_ns(f, start);
+    if (!gw_record_is_sane(f->im, (uint64_t)real) || end - start > GW_RECORD_FAR) {
+        gw_trace_lose(f->im->t, GW_LOSS_BAD_TIME, 1, -1);
+        return 0;
+    }
     if (!is_inside(f, real))
         return 0;
     e->start = real - f->im->base_ns;

@@ -261,22 +261,34 @@ static int add_counter(struct host_file *f, const struct gw_rec_counter *c)
 /* --- the file
  * --------------------------------------------------------------------------------------------------------- */
 
+static int sane(struct host_file *f, uint64_t real)
+{
+    if (gw_record_is_sane(f->im, real))
+        return 1;
+    gw_trace_lose(f->im->t, GW_LOSS_BAD_TIME, 1, -1);
+    return 0;
+}
+
 static void add_chunk(struct host_file *f, const struct gw_chunk *c)
 {
     for (uint32_t i = 0; i < c->count; i++) {
         if (c->type == GW_RT_THREAD) {
             struct gw_rec_thread t;
             gw_chunk_get(c, i, &t, sizeof t);
+            if (!sane(f, t.realtime_ns))
+                continue;
             (void)add_thread(f, &t); /* at the cap the loss is counted by the trace */
             f->last = (int64_t)t.realtime_ns > f->last ? (int64_t)t.realtime_ns : f->last;
         } else if (c->type == GW_RT_COUNTER) {
             struct gw_rec_counter k;
             gw_chunk_get(c, i, &k, sizeof k);
-            (void)add_counter(f, &k);
+            if (sane(f, k.realtime_ns))
+                (void)add_counter(f, &k);
         } else {
             struct gw_rec_process p;
             gw_chunk_get(c, i, &p, sizeof p);
-            add_process(f, &p);
+            if (sane(f, p.realtime_ns))
+                add_process(f, &p);
         }
     }
 }
@@ -296,7 +308,8 @@ static void find_period(struct host_file *f)
         for (uint32_t i = 0; c.type == GW_RT_CLOCK && i < c.count; i++) {
             struct gw_rec_clock k;
             gw_chunk_get(&c, i, &k, sizeof k);
-            last = (int64_t)k.realtime_ns > last ? (int64_t)k.realtime_ns : last;
+            if (gw_record_is_sane(im, k.realtime_ns))
+                last = (int64_t)k.realtime_ns > last ? (int64_t)k.realtime_ns : last;
         }
     f->from = last - KEEP_ALONE > im->base_ns ? last - KEEP_ALONE : im->base_ns;
     f->to = last + SEC;

@@ -35,6 +35,14 @@ struct gw_record_import {
 };
 struct gw_record_cpus { int64_t pid; int cpus; };
 
+/* A stamp further than this from the start of the record is damage: 70 years. Differences of sane stamps stay in range. */
+#define GW_RECORD_FAR (70ull * 365 * 86400 * 1000000000)
+static inline int gw_record_is_sane(const struct gw_record_import *im, uint64_t real)
+{
+    uint64_t base = (uint64_t)im->base_ns;
+    return (real > base ? real - base : base - real) < GW_RECORD_FAR;
+}
+
 /* --- record_cuda.c: one file of the injected library ---------------------------------------------------------------- */
 int gw_record_read_cuda(struct gw_record_import *im, const char *path, struct gw_error *err);
 /* The complete windows of one file, in order of time; `*work`: kernels in all its windows. */

@@ -7,9 +7,6 @@
 #include "import/record_internal.h"
 
 enum { MAX_GPUS = 64 };
-#define DAY (86400ll * 1000000000)
-#define FAR (20 * 365 * DAY) /* a stamp further away than this is damage */
-
 _Static_assert((int)GW_ACT_COUNT == (int)GW_PM_METRIC_COUNT && (int)GW_ACT_ENGINE == (int)GW_PM_GR && (int)GW_ACT_SM == (int)GW_PM_SM &&
                    (int)GW_ACT_DRAM == (int)GW_PM_DRAM && (int)GW_ACT_TENSOR == (int)GW_PM_TENSOR,
                "the order of pm_metrics.def");
@@ -45,7 +42,7 @@ static void add_run(struct pm_file *f, const struct gw_rec_activity *a)
 {
     struct gpu *g = gpu_at(f, a->device);
     int64_t base = f->im->base_ns;
-    int is_odd = !g || a->end <= a->start || a->end > INT64_MAX || (int64_t)a->start < base - DAY || (int64_t)a->end > base + FAR;
+    int is_odd = !g || a->end <= a->start || !gw_record_is_sane(f->im, a->start) || !gw_record_is_sane(f->im, a->end);
     float share[GW_ACT_COUNT];
     for (int k = 0; k < GW_ACT_COUNT; k++) {
         share[k] = a->share[k] == GW_PM_NO_SHARE ? NAN : (float)a->share[k] / 10000.0f;

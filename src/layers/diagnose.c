@@ -403,6 +403,17 @@ static const char *whole_run_note(struct gw_diag *d, const struct gw_report *r)
     return NULL;
 }
 
+/* What recording took beside the job. NULL when it is not known. */
+static const char *own_cost_note(struct gw_diag *d)
+{
+    const struct gw_host_facts *h = d->an->t->host;
+    if (!h || isnan(h->recorder_cpu_s) || h->recorded_ns <= 0)
+        return NULL;
+    double seconds = (double)h->recorded_ns * 1e-9, sampler = isnan(h->sampler_cpu_s) ? 0 : h->sampler_cpu_s;
+    return gw_arena_printf(d->arena, _("the recorder and its sampling process took %.1f s of CPU beside the job in %.0f s (%.1f %% of one CPU)"),
+                           h->recorder_cpu_s + sampler, seconds, 100 * (h->recorder_cpu_s + sampler) / seconds);
+}
+
 static void fill_trust(struct gw_diag *d, struct gw_report *r)
 {
     const struct gw_trace *t = d->an->t;
@@ -445,6 +456,8 @@ static void fill_trust(struct gw_diag *d, struct gw_report *r)
     if (d->dev && gw_diag_share(d, GW_CAUSE_UNEXPLAINED) > 0.1)
         notes[n++] = gw_arena_printf(d->arena, _("%.0f %% of the time is idle without an explanation"), 100 * gw_diag_share(d, GW_CAUSE_UNEXPLAINED));
     notes[n] = whole_run_note(d, r);
+    n += notes[n] != NULL;
+    notes[n] = own_cost_note(d);
     n += notes[n] != NULL;
     r->trust.notes = notes;
     r->trust.note_count = n;

@@ -136,6 +136,17 @@ static double small_number(const char *path)
     return isdigit((unsigned char)*text) ? strtod(text, NULL) : NAN;
 }
 
+/* A forked copy of its parent, or a worker that was spawned. The tree's flag is from its first look, when the parent may have
+ * been a wrapper that became the job afterwards: so the command lines are compared now. */
+static int is_worker(const struct gw_session *s, const struct gw_tree_process *p)
+{
+    char own[512], parent[512];
+    if ((p->flags & GW_PF_FORKED) || strstr(p->cmdline, "spawn_main") || strstr(p->cmdline, "pt_data_worker"))
+        return 1;
+    return p->ppid != getpid() && gw_proc_cmdline(s->proc, p->pid, own, sizeof own) > 0 &&
+           gw_proc_cmdline(s->proc, p->ppid, parent, sizeof parent) > 0 && strcmp(own, parent) == 0;
+}
+
 void gw_sweep_tree_memory(struct gw_session *s, struct gw_sweep_memory *m)
 {
     char text[4096];
@@ -145,7 +156,7 @@ void gw_sweep_tree_memory(struct gw_session *s, struct gw_sweep_memory *m)
     if (s->tree)
         gw_tree_discover(s->tree); /* the run may have been shorter than the time between two looks */
     for (size_t i = 0; s->tree && (p = gw_tree_process(s->tree, i)); i++) {
-        if (!p->alive || !((p->flags & GW_PF_FORKED) || strstr(p->cmdline, "spawn_main") || strstr(p->cmdline, "pt_data_worker")))
+        if (!p->alive || !is_worker(s, p))
             continue;
         double own = own_bytes(s->proc, p->pid);
         n++;

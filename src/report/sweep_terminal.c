@@ -9,7 +9,7 @@
 #include "report/text.h"
 #include "report/utf8.h"
 
-enum { BAR_COLS = 24, RATE_COLS = 22, ERROR_COLS = 8, MEMORY_COLS = 11 };
+enum { BAR_COLS = 20, RATE_COLS = 18, ERROR_COLS = 9, MEMORY_COLS = 11, KNEE_COLS = 7 };
 
 struct view {
     const struct gw_sweep_result *r;
@@ -116,7 +116,7 @@ static void table(struct view *v)
         v->has_gpu |= !isnan(pt->last.gpu_bytes);
         v->has_host |= !isnan(pt->last.worker_bytes);
     }
-    int room = v->t.width - v->setting_cols - BAR_COLS - 1 - RATE_COLS - ERROR_COLS - 6;
+    int room = v->t.width - v->setting_cols - BAR_COLS - 1 - RATE_COLS - ERROR_COLS - KNEE_COLS;
     v->has_gpu = v->has_gpu && room >= MEMORY_COLS;
     v->has_host = v->has_host && !v->r->is_parts && room >= MEMORY_COLS * (1 + v->has_gpu);
     heads(v);

@@ -81,8 +81,11 @@ static void knee_sentence(const struct gw_sweep_result *r, char *buf, size_t cap
     gw_sweep_rate_text(r, rate_at(r, v->best), b, sizeof b);
     if (v->knee == v->best)
         n = (size_t)snprintf(buf, cap, _("Take %s: %s, the best that was measured."), knee, a);
-    else
+    else if (rate_at(r, v->knee) >= (1 - GW_SWEEP_TOLERANCE) * rate_at(r, v->best))
         n = (size_t)snprintf(buf, cap, _("Take %s: %s. More brings nothing: the best, %s, gives %s (%+.1f %%)."), knee, a, best, b,
+                             100 * (rate_at(r, v->best) / rate_at(r, v->knee) - 1));
+    else
+        n = (size_t)snprintf(buf, cap, _("Take %s: %s. The best, %s, gives %s (%+.1f %%), which cannot be told from the noise."), knee, a, best, b,
                              100 * (rate_at(r, v->best) / rate_at(r, v->knee) - 1));
     if (v->from != v->to && n < cap)
         snprintf(buf + n, cap - n, _(" The knee lies between %s and %s: these cannot be told apart."),

@@ -12,7 +12,7 @@ function timeline() {
   const steady = data.steady_end > data.steady_start ? [data.steady_start, data.steady_end] : null;
   const AXIS = 40, GAP = 7, GUTTER = 118;
   const heights = { idle: 30, stream: 22, host: 22, range: 18 };
-  let view = [0, T], width = 0, height = 0, gutter = GUTTER, selected = -1, hover = null, theme = null, due = false;
+  let view = [0, T], width = 0, height = 0, gutter = GUTTER, selected = -1, theme = null, due = false;
 
   /* ---- data ---- */
   function unpack(l) {
@@ -155,20 +155,42 @@ function timeline() {
     if (l.type === "host") return cause(l.kind[i]).id;
     return named(l.name[i]);
   }
+  /* Spans of less than two pixels are added up by pixel: its colour is that of most of it, and its strength says how much of
+   * it is covered. So a lane looks the same whether the page merged its spans or the screen does. */
+  const strength = (share) => 0.2 + 0.8 * Math.min(1, share);
   function spans(l) {
-    let right = -1;
+    const pixel = (view[1] - view[0]) / (width - gutter);
+    let column = -1, sum = 0, lead = 0, fill = null;
+    const flush = () => {
+      if (sum > 0) {
+        g.globalAlpha = strength(sum / pixel);
+        g.fillStyle = fill;
+        g.fillRect(column, l.y, 1, l.h);
+        g.globalAlpha = 1;
+      }
+      sum = lead = 0;
+    };
+    const small = (at, ns, paint) => {
+      const c = Math.max(gutter, Math.floor(x(at)));
+      if (c !== column) { flush(); column = c; }
+      sum += ns;
+      if (paint === fill) lead += ns;
+      else if (ns > lead) { fill = paint; lead = ns - lead; }
+      else lead -= ns;
+    };
     for (let i = Math.max(0, from(l, view[0]) - 64); i < l.n && l.start[i] < view[1]; i++) {
       if (l.end[i] < view[0]) continue;
-      const a = Math.max(gutter, x(l.start[i])), b = Math.min(width, x(l.end[i])), w = Math.max(b - a, 0.8);
-      if (a + w <= right) continue; /* under what is drawn already: less than a pixel */
-      const m = l.many.get(i);
-      g.globalAlpha = m ? 0.25 + 0.6 * Math.min(1, m[1] / (l.end[i] - l.start[i] || 1)) : 1;
+      const m = l.many.get(i), ns = l.end[i] - l.start[i];
+      if (ns < 2 * pixel) { small(l.start[i], m ? m[1] : ns, paint(l, i)); continue; }
+      flush();
+      const a = Math.max(gutter, x(l.start[i])), w = Math.min(width, x(l.end[i])) - a;
+      g.globalAlpha = m ? strength(m[1] / (ns || 1)) : 1;
       g.fillStyle = paint(l, i);
       g.fillRect(a, l.y, w > 3 ? w - 0.6 : w, l.h);
       g.globalAlpha = 1;
-      right = a + w;
       if (w > 34) text(label(l, i), a + 4, l.y + l.h / 2 + 4, w - 8, m || l.type === "range" ? theme.ink : theme.text);
     }
+    flush();
   }
   function curve(s) {
     let top = 0;
@@ -423,7 +445,6 @@ function timeline() {
   }, { passive: false });
   function tell(px, py) {
     const h = hit(px, py);
-    hover = h;
     canvas.style.cursor = h && h.lane ? "pointer" : "grab";
     tip.hidden = !h;
     if (!h) return;

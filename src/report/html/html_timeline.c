@@ -354,7 +354,7 @@ void gw_html_places(struct gw_html *h, const struct gw_timeline *tl)
         files += tl->places[i].file && *tl->places[i].file;
     gw_html_section(h, "places", files ? _("Idle time by line of code") : _("Idle time by operator and call"));
     if (!files)
-        gw_html_tag(h, "p", "note", _("The recording has no Python stacks; record with_stack=True to see lines."));
+        gw_html_tag(h, "p", "note", _("The recording has no Python stacks, so places are operators and calls. torch.profiler records stacks when with_stack is True."));
     gw_html_raw(h, "<div class=\"scroll\" tabindex=\"0\" role=\"group\" aria-labelledby=\"places-h\"><table>\n<thead><tr>"
                    "<th scope=\"col\">");
     gw_html_text(h, _("place"));

@@ -15,6 +15,7 @@ import tempfile
 import unittest
 
 from job_sim import Job
+from needs import NO_REPORTS, reads_reports
 
 GPUWHY, SAMPLES, TRACES = (os.path.abspath(p) for p in sys.argv[1:4])
 OK, GATE, USAGE, INPUT = 0, 1, 2, 3
@@ -144,6 +145,7 @@ class TestAnswers(Case):
         self.assertIn("cannot be told", p.err)
 
 
+@unittest.skipUnless(reads_reports(GPUWHY), NO_REPORTS)
 class TestReports(Case):
     def saved(self, trace, name):
         p = run("read", "--quiet", "--json", self.path(name), trace)

@@ -15,6 +15,7 @@ import tempfile
 import unittest
 
 from job_sim import Job
+from needs import NO_REPORTS, reads_reports
 
 GPUWHY, SAMPLES = (os.path.abspath(p) for p in sys.argv[1:3])
 OK, USAGE, INPUT, INTERNAL = 0, 2, 3, 4
@@ -159,10 +160,13 @@ class TestTables(Case):
             self.assertEqual(t["evidence"], "; ".join(e["text"] for e in f["evidence"]))
             self.assertTrue(t["fix"])
 
-    def test_findings_of_other_things(self):
+    @unittest.skipUnless(reads_reports(GPUWHY), NO_REPORTS)
+    def test_findings_of_a_report(self):
         with open(self.path("r.json"), "wb") as f:
             f.write(run("read", "--quiet", "--json", "-", SYNC).stdout)
         self.assertEqual(self.ok(self.path("r.json"), "--findings", "-"), self.ok(SYNC, "--findings", "-"))
+
+    def test_findings_of_a_folder(self):
         job = Job()
         job.data_wait[3] = 8000
         os.mkdir(self.path("job"))

@@ -1,6 +1,7 @@
 /* machine.c - see machine.h */
 #include "cli/machine.h"
 
+#include <limits.h>
 #include <math.h>
 #include <string.h>
 
@@ -9,6 +10,7 @@
 #include "collect/capture/capture.h"
 #include "collect/capture/record_env.h"
 #include "engine/report_copy.h"
+#include "import/record_importer.h"
 #include "layers/layers.h"
 
 #define LINK_EFFICIENCY 0.85 /* of a link's payload that pinned copies reach: H200 and A100 hosts, 53 of 63 and 25 of 31.5 GB/s */
@@ -30,9 +32,11 @@ static int read_sources(struct gw_env *env, const struct gw_trace *t, const stru
         return 0;
     }
     const struct gw_source *s = t->sources.data;
-    for (size_t i = 0; i < t->sources.len && !known; i++)
-        if (strcmp(s[i].format, "record") == 0 && gw_env_is_record(s[i].path))
-            known = gw_env_read_record(env, s[i].path, &err) == 0; /* damage there costs these findings only */
+    for (size_t i = 0; i < t->sources.len && !known; i++) {
+        char folder[PATH_MAX];
+        if (strcmp(s[i].format, "record") == 0 && gw_record_folder(s[i].path, folder, sizeof folder))
+            known = gw_env_read_record(env, folder, &err) == 0; /* damage there costs these findings only */
+    }
     return known;
 }
 

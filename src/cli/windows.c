@@ -1,6 +1,7 @@
 /* windows.c - see windows.h */
 #include "cli/windows.h"
 
+#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -108,9 +109,11 @@ void gw_windows_look(struct gw_windows *w, const char *path, const struct gw_cli
     struct gw_record_window *all = calloc(MAX_SEEN, sizeof *all);
     struct look *l = calloc(GW_WINDOWS_MAX, sizeof *l);
     struct gw_arena *arena = gw_arena_create(0);
+    char folder[PATH_MAX];
     struct gw_progress p;
     memset(w, 0, sizeof *w);
-    size_t seen = all && l && arena && gw_record_is_folder(path) ? gw_record_windows(path, all, MAX_SEEN) : 0, n = 0;
+    size_t seen = all && l && arena && gw_record_folder(path, folder, sizeof folder) ? gw_record_windows(folder, all, MAX_SEEN) : 0;
+    size_t n = 0;
     if (seen >= 2) {
         size_t want = seen < GW_WINDOWS_MAX ? seen : GW_WINDOWS_MAX;
         uint64_t end = gw_clock_ns(CLOCK_MONOTONIC) + LOOK_NS;

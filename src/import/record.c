@@ -100,6 +100,30 @@ static size_t list(const char *folder, char **names, int64_t *bytes)
     return n;
 }
 
+static void folder_of(const char *path, char *out, size_t cap)
+{
+    struct stat st;
+    snprintf(out, cap, "%s", path);
+    if (stat(path, &st) != 0 || S_ISDIR(st.st_mode))
+        return;
+    char *slash = strrchr(out, '/');
+    if (slash)
+        *slash = 0;
+    else
+        snprintf(out, cap, ".");
+}
+
+int gw_record_folder(const char *path, char *out, size_t cap)
+{
+    size_t n = strlen(path);
+    if (gw_record_is_folder(path)) {
+        snprintf(out, cap, "%s", path);
+        return n < cap;
+    }
+    folder_of(path, out, cap);
+    return n < cap && n > 4 && strcmp(path + n - 4, ".gwr") == 0 && gw_record_is_folder(out);
+}
+
 static int read_folder(struct gw_record_import *im, struct gw_error *err)
 {
     char path[PATH_MAX + 32];
@@ -157,18 +181,10 @@ static int read_record(struct gw_trace *t, const char *path, const struct gw_imp
 {
     struct gw_record_import im;
     char folder[PATH_MAX];
-    struct stat st;
     memset(&im, 0, sizeof im);
     im.t = t;
     im.o = o;
-    snprintf(folder, sizeof folder, "%s", path);
-    if (stat(path, &st) == 0 && !S_ISDIR(st.st_mode)) { /* one file of the record stands for all of it */
-        char *slash = strrchr(folder, '/');
-        if (slash)
-            *slash = 0;
-        else
-            strcpy(folder, ".");
-    }
+    folder_of(path, folder, sizeof folder);
     im.folder = folder;
     im.gpu_from = INT64_MAX;
     im.gpu_to = INT64_MIN;

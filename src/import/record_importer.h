@@ -18,6 +18,9 @@ extern const struct gw_importer gw_importer_record;
 /* 1 when `path` is a folder with a record in it. */
 int gw_record_is_folder(const char *path);
 
+/* The folder of a record, given it or one of its *.gwr files, which stands for all of it. 1 found, 0 when it is none. */
+int gw_record_folder(const char *path, char *out, size_t cap);
+
 struct gw_record_window {
     int64_t from, to; /* CLOCK_REALTIME, ns */
 };

@@ -110,6 +110,10 @@ class Case(unittest.TestCase):
         return p.err
 
 
+PAGE = ["What it means", "How it is measured", "What else looks like it", "What to do", "What it costs", "When to leave it",
+        "How to check it"]
+
+
 class TestHelp(Case):
     def commands(self):
         text = run("--help").out
@@ -162,6 +166,15 @@ class TestHelp(Case):
             one = run("explain", finding)
             self.assertEqual(one.returncode, OK)
             self.assertTrue(one.out.startswith(finding + ":"), one.out)
+            parts = re.split(r"\n\n(?=[A-Z].*\n  )", one.out)  # a heading and its text
+            self.assertEqual([p.split("\n")[0] for p in parts[1:]], PAGE, finding)
+            for p in parts[1:]:
+                self.assertGreater(len(" ".join(p.split("\n")[1:]).strip()), 4, (finding, p))
+            measured = parts[2].split("\n  Shown by: ")[0]
+            numbers = re.search(r"(?m)^    [\d.]+(\xa0| )?%? +\S", measured)
+            text = measured[: numbers.start()] if numbers else measured
+            self.assertEqual(text.rstrip().endswith(":"), bool(numbers), (finding, measured))  # numbers come from the table
+            self.assertRegex(parts[4], r"(?m)^      \S", finding)  # code to copy
         self.assertEqual(run("explain", "none").returncode, OK)
         self.refused(run("explain", "host-snyc"), USAGE, "did you mean 'host-sync'")
         self.refused(run("explain", "zzzz"), USAGE, "gpuwhy explain")

@@ -208,6 +208,41 @@ static void flowing(void **state)
                 "01234567890123456789\n");
 }
 
+/* A machine may have no UTF-8 locale at all. */
+static void widths_without_locale(void **state)
+{
+    (void)state;
+    static const struct {
+        uint32_t cp;
+        int width;
+    } rows[] = {{'a', 1},    {0x1b, -1},  {0xe9, 1},   {0x301, 0},  {0x4e00, 2},
+                {0xff0c, 2}, {0x3002, 2}, {0xac00, 2}, {0x2588, 1}, {0x1f525, 2}};
+    for (int bare = 0; bare < 2; bare++) {
+        assert_non_null(setlocale(LC_CTYPE, bare ? "C" : "C.UTF-8"));
+        for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+            assert_int_equal(gw_utf8_width(rows[i].cp), rows[i].width);
+    }
+    assert_non_null(setlocale(LC_CTYPE, "C.UTF-8"));
+}
+
+/* Text without blanks: it breaks between characters, but never before a closing sign or after an opening one, and a
+ * full-width sign swallows the blank beside it. */
+static void flowing_chinese(void **state)
+{
+    (void)state;
+    expect_flow("一二三四五六七八九十一二三四五六七八九十一二三四", 40, 0,
+                "一二三四五六七八九十一二三四五六七八九十\n一二三四\n");
+    expect_flow("一二三四五六七八九十一二三四五六七八九十，一二三", 40, 0,
+                "一二三四五六七八九十一二三四五六七八九\n十，一二三\n");
+    expect_flow("一二三四五六七八九十一二三四五六七八九（一二）三", 40, 0,
+                "一二三四五六七八九十一二三四五六七八九\n（一二）三\n");
+    expect_flow("一二三四五六七八九十一二三四五 GPU 12 ms 六", 40, 2,
+                "  一二三四五六七八九十一二三四五 GPU\n  12 ms 六\n");
+    expect_flow("一。 二， 三 （四） 五；abc", 40, 0, "一。二，三（四）五；abc\n");
+    expect_flow("一二三四五六七八九十一二三四五`if 六: b(c)`七", 40, 0,
+                "一二三四五六七八九十一二三四五\n`if 六: b(c)`七\n");
+}
+
 static void flowing_any_bytes(void **state)
 {
     (void)state;
@@ -234,9 +269,10 @@ static int utf8_locale(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(utf8_next), cmocka_unit_test(utf8_round_trip),
-                                       cmocka_unit_test(cleaning),  cmocka_unit_test(cleaning_any_bytes),
-                                       cmocka_unit_test(eliding),   cmocka_unit_test(eliding_wide),
-                                       cmocka_unit_test(flowing),   cmocka_unit_test(flowing_any_bytes)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(utf8_next),         cmocka_unit_test(utf8_round_trip),
+                                       cmocka_unit_test(cleaning),          cmocka_unit_test(cleaning_any_bytes),
+                                       cmocka_unit_test(eliding),           cmocka_unit_test(eliding_wide),
+                                       cmocka_unit_test(flowing),           cmocka_unit_test(flowing_chinese),
+                                       cmocka_unit_test(flowing_any_bytes), cmocka_unit_test(widths_without_locale)};
     return cmocka_run_group_tests(tests, utf8_locale, NULL);
 }

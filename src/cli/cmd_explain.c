@@ -34,18 +34,18 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     return 0;
 }
 
-const struct argp gw_argp_explain = {
-    options,
-    parse,
-    N_("[FINDING]"),
-    N_("Lists the findings that a report can hold, or explains one of them: what it means, how it is measured, what else "
-       "looks like it, how to repair it and what that costs, and how to check.\v"
-       "Examples:\n"
-       "  gpuwhy explain\n"
-       "  gpuwhy explain host-sync"),
-    NULL,
-    NULL,
-    NULL};
+const struct argp gw_argp_explain = {options,
+                                     parse,
+                                     N_("[FINDING]"),
+                                     N_("Lists the findings that a report can hold, or explains one of them: what it "
+                                        "means, how it is measured, what else "
+                                        "looks like it, how to repair it and what that costs, and how to check.\v"
+                                        "Examples:\n"
+                                        "  gpuwhy explain\n"
+                                        "  gpuwhy explain host-sync"),
+                                     NULL,
+                                     NULL,
+                                     NULL};
 
 static const struct layer {
     const char *id, *name, *covers;
@@ -89,8 +89,8 @@ static const struct layer *layer_find(const char *id)
 enum part { MEANS, MEASURED, ALIKE, FIX, COST, LEAVE, CHECK, PARTS };
 
 static const char *const headings[PARTS] = {
-    [MEANS] = N_("What it means"),     [MEASURED] = N_("How it is measured"), [ALIKE] = N_("What else looks like it"),
-    [FIX] = N_("What to do"),          [COST] = N_("What it costs"),          [LEAVE] = N_("When to leave it"),
+    [MEANS] = N_("What it means"),   [MEASURED] = N_("How it is measured"), [ALIKE] = N_("What else looks like it"),
+    [FIX] = N_("What to do"),        [COST] = N_("What it costs"),          [LEAVE] = N_("When to leave it"),
     [CHECK] = N_("How to check it"),
 };
 
@@ -201,8 +201,8 @@ static void markdown(FILE *out, const struct gw_finding_info *f, const struct gw
 {
     const struct layer *l = layer_find(f->layer);
     size_t shown = 0;
-    fprintf(out, "<!-- %s -->\n# `%s`: %s\n\n", _("Made by `make docs` from the tables of the program; do not edit."), f->id,
-            _(f->title));
+    fprintf(out, "<!-- %s -->\n# `%s`: %s\n\n", _("Made by `make docs` from the tables of the program; do not edit."),
+            f->id, _(f->title));
     fprintf(out, _("Layer: %s (%s)"), l ? _(l->name) : "", l ? _(l->covers) : "");
     fprintf(out, "  \n%s", _("Shown by: "));
     for (size_t i = 0; i < sizeof signals / sizeof *signals; i++)
@@ -221,8 +221,8 @@ static void markdown(FILE *out, const struct gw_finding_info *f, const struct gw
             char number[32];
             limit_text(number, limit->value);
             gw_cli_plain_blanks(number);
-            fprintf(out, "%s* %s (`%s`): %s\n", names == p->limits + strlen(limit->name) ? "\n" : "", number, limit->name,
-                    _(limit->why));
+            fprintf(out, "%s* %s (`%s`): %s\n", names == p->limits + strlen(limit->name) ? "\n" : "", number,
+                    limit->name, _(limit->why));
         }
         if (i == FIX)
             fprintf(out, "\n```\n%s\n```\n", _(p->code));
@@ -231,8 +231,10 @@ static void markdown(FILE *out, const struct gw_finding_info *f, const struct gw
 
 static void markdown_list(FILE *out)
 {
-    fprintf(out, "<!-- %s -->\n# %s\n\n%s\n", _("Made by `make docs` from the tables of the program; do not edit."), _("Findings"),
-            _("Each page says what the finding means, how it is measured, what else looks like it, what to do and what that "
+    fprintf(out, "<!-- %s -->\n# %s\n\n%s\n", _("Made by `make docs` from the tables of the program; do not edit."),
+            _("Findings"),
+            _("Each page says what the finding means, how it is measured, what else looks like it, what to do and what "
+              "that "
               "costs, when to leave it and how to check. `gpuwhy explain ID` shows the same."));
     for (size_t l = 0; l < sizeof layers / sizeof *layers; l++) {
         const struct gw_finding_info *f;

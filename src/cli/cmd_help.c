@@ -23,7 +23,8 @@ const struct gw_help_row gw_help_environment[] = {
     {"NO_COLOR", N_("when set and not empty, no colours are used")},
     {"TERM", N_("when unset, empty or \"dumb\", neither colours nor progress are shown")},
     {"LC_ALL, LC_CTYPE, LANG", N_("without a UTF-8 locale, bars and signs are drawn in ASCII")},
-    {"LANGUAGE, LC_ALL, LC_MESSAGES, LANG", N_("the language of the texts, unless --lang names one: English, or Chinese for zh_CN")},
+    {"LANGUAGE, LC_ALL, LC_MESSAGES, LANG",
+     N_("the language of the texts, unless --lang names one: English, or Chinese for zh_CN")},
     {NULL, NULL}};
 
 struct args {
@@ -53,16 +54,17 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     }
 }
 
-const struct argp gw_argp_help = {options,
-                                  parse,
-                                  N_("[COMMAND]"),
-                                  N_("Shows the help of a command, or of the program.\v"
-                                     "Examples:\n"
-                                     "  gpuwhy help read\n"
-                                     "  gpuwhy help --completion bash > ~/.local/share/bash-completion/completions/gpuwhy"),
-                                  NULL,
-                                  NULL,
-                                  NULL};
+const struct argp gw_argp_help = {
+    options,
+    parse,
+    N_("[COMMAND]"),
+    N_("Shows the help of a command, or of the program.\v"
+       "Examples:\n"
+       "  gpuwhy help read\n"
+       "  gpuwhy help --completion bash > ~/.local/share/bash-completion/completions/gpuwhy"),
+    NULL,
+    NULL,
+    NULL};
 
 static void rows(struct gw_text *t, const struct gw_help_row *r, int column)
 {
@@ -104,6 +106,10 @@ void gw_help_write(FILE *out)
     title(&t, _("Options:"));
     rows(&t, (const struct gw_help_row[]){{"--help", N_("this text; after a COMMAND, its options")}, {NULL, NULL}}, 14);
     rows(&t, (const struct gw_help_row[]){{"--version", N_("the version")}, {NULL, NULL}}, 14);
+    rows(
+        &t,
+        (const struct gw_help_row[]){{"--lang", N_("the language: en or zh_CN (default: the locale's)")}, {NULL, NULL}},
+        14);
     title(&t, _("Exit status:"));
     rows(&t, gw_help_exits, 6);
 }

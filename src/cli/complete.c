@@ -12,8 +12,12 @@ static const struct {
     const char *arg;
     enum values values;
     const char *words;
-} arguments[] = {{"FILE", FILES, NULL},       {"PATH", FILES, NULL},          {"DIR", FOLDERS, NULL},
-                 {"LANGUAGE", WORDS, "en zh_CN"}, {"STATUS", WORDS, "bad look"}, {"WHEN", WORDS, "auto always never"},
+} arguments[] = {{"FILE", FILES, NULL},
+                 {"PATH", FILES, NULL},
+                 {"DIR", FOLDERS, NULL},
+                 {"LANGUAGE", WORDS, "en zh_CN"},
+                 {"STATUS", WORDS, "bad look"},
+                 {"WHEN", WORDS, "auto always never"},
                  {"METRIC", WORDS, "steps samples batches lines auto"}};
 
 static enum values values_of(const struct argp_option *o, const char **words)
@@ -90,7 +94,8 @@ static void bash_words(const struct argp_option *o, void *user)
     struct out *out = user;
     const char *words;
     if (o->name && values_of(o, &words) == WORDS)
-        fprintf(out->f, "    %s:--%s) COMPREPLY=($(compgen -W '%s' -- \"$cur\")); return ;;\n", out->command, o->name, words);
+        fprintf(out->f, "    %s:--%s) COMPREPLY=($(compgen -W '%s' -- \"$cur\")); return ;;\n", out->command, o->name,
+                words);
 }
 
 static void bash_values(FILE *f, enum values wanted, const char *action)
@@ -213,7 +218,8 @@ static void zsh(FILE *f)
 {
     fputs("#compdef gpuwhy\n"
           "# zsh completion for gpuwhy, made by `gpuwhy help --completion zsh` from the tables of the program.\n"
-          "_gpuwhy() {\n    local curcontext=\"$curcontext\" state line\n    local -a commands findings\n    commands=(\n",
+          "_gpuwhy() {\n    local curcontext=\"$curcontext\" state line\n    local -a commands findings\n    "
+          "commands=(\n",
           f);
     for (const struct gw_command *c = gw_commands; c->name; c++) {
         fprintf(f, "        '%s:", c->name);
@@ -223,16 +229,21 @@ static void zsh(FILE *f)
     fputs("    )\n    findings=(", f);
     findings(f, "", " ");
     fputs(")\n"
-          "    _arguments -C '--help[show the help]' '--version[show the version]' '--lang=[language]:LANGUAGE:(en zh_CN)' \\\n"
+          "    _arguments -C '--help[show the help]' '--version[show the version]' '--lang=[language]:LANGUAGE:(en "
+          "zh_CN)' \\\n"
           "        '1:command:->command' '*::argument:->argument'\n"
           "    case $state in\n"
           "    command) _describe -t commands 'gpuwhy command' commands ;;\n"
           "    argument)\n        case $line[1] in\n",
           f);
     for (const struct gw_command *c = gw_commands; c->name; c++) {
-        static const char *const operands[] = {
-            [NOTHING] = "", [FILES] = "'*:file:_files'", [FOLDERS] = "'*:file:_files'", [COMMANDS] = "'*::command:_normal'",
-            [FINDINGS] = "\"1:finding:($findings)\"", [OURS] = "'1:command:->command'", [WORDS] = ""};
+        static const char *const operands[] = {[NOTHING] = "",
+                                               [FILES] = "'*:file:_files'",
+                                               [FOLDERS] = "'*:file:_files'",
+                                               [COMMANDS] = "'*::command:_normal'",
+                                               [FINDINGS] = "\"1:finding:($findings)\"",
+                                               [OURS] = "'1:command:->command'",
+                                               [WORDS] = ""};
         struct out o = {f, c->name, NOTHING};
         fprintf(f, "        %s) _arguments \\\n", c->name);
         each_option(c, zsh_option, &o);
@@ -304,7 +315,8 @@ static void fish(FILE *f)
                 fprintf(f, "%s ", k->name);
             fputs("'\n", f);
         } else if (v == COMMANDS) {
-            fprintf(f, "complete -c gpuwhy -n '__fish_seen_subcommand_from %s' -a '(__fish_complete_subcommand)'\n", c->name);
+            fprintf(f, "complete -c gpuwhy -n '__fish_seen_subcommand_from %s' -a '(__fish_complete_subcommand)'\n",
+                    c->name);
         }
     }
 }

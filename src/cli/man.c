@@ -104,12 +104,13 @@ static void command_page(FILE *out, const struct gw_command *c)
 static void program_page(FILE *out)
 {
     title(out, "gpuwhy", "say why a GPU is under-used, and what to change");
-    fputs(".SH SYNOPSIS\n\\fBgpuwhy\\fR \\fICOMMAND\\fR [\\fIOPTION...\\fR]\n"
-          ".SH DESCRIPTION\n"
-          "Says what the GPU of a training or inference job is waiting for, which layer is to blame, what the fix is\n"
-          "worth and how to check it. The report goes to standard output; progress and warnings go to standard error.\n"
-          "Every command takes \\fB\\-\\-lang\\fR, \\fB\\-\\-help\\fR, \\fB\\-\\-usage\\fR and \\fB\\-\\-version\\fR.\n",
-          out);
+    fputs(
+        ".SH SYNOPSIS\n\\fBgpuwhy\\fR \\fICOMMAND\\fR [\\fIOPTION...\\fR]\n"
+        ".SH DESCRIPTION\n"
+        "Says what the GPU of a training or inference job is waiting for, which layer is to blame, what the fix is\n"
+        "worth and how to check it. The report goes to standard output; progress and warnings go to standard error.\n"
+        "Every command takes \\fB\\-\\-lang\\fR, \\fB\\-\\-help\\fR, \\fB\\-\\-usage\\fR and \\fB\\-\\-version\\fR.\n",
+        out);
     fputs(".SH COMMANDS\n", out);
     for (const struct gw_command *c = gw_commands; c->name; c++) {
         fprintf(out, ".TP\n.BR gpuwhy\\-%s (1)\n", c->name);

@@ -231,8 +231,11 @@ static void option_name(char *out, size_t cap, const struct argp_option *o)
     const char *s = short_name(o, key);
     int optional = o->flags & OPTION_ARG_OPTIONAL;
     snprintf(out, cap, "%s%s%s%s%s%s%s", s ? s : "    ", s && o->name ? ", " : "", o->name ? "--" : "",
-             o->name ? o->name : "", !o->arg ? "" : optional ? "[=" : "=", o->arg ? _(o->arg) : "",
-             o->arg && optional ? "]" : "");
+             o->name ? o->name : "",
+             !o->arg    ? ""
+             : optional ? "[="
+                        : "=",
+             o->arg ? _(o->arg) : "", o->arg && optional ? "]" : "");
 }
 
 static void help_row(const struct argp_option *o, void *user)

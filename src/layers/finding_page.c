@@ -19,11 +19,13 @@ static const struct gw_finding_page pages[GW_F_COUNT] = {
 
 /* The verdict that is no finding. */
 static const struct gw_finding_page none = {
-    N_("Nothing that the recording can show is worth the work of changing it: the GPU is busy and its kernels are efficient as "
+    N_("Nothing that the recording can show is worth the work of changing it: the GPU is busy and its kernels are "
+       "efficient as "
        "far as can be seen, or what is lost is spread over causes that are too small."),
     N_("The likely gain of every finding stays below this factor:"),
     "WORTH BUSY",
-    N_("A recording that cannot show the cause: see what was not evaluated, and what would supply it. A busy GPU is not a "
+    N_("A recording that cannot show the cause: see what was not evaluated, and what would supply it. A busy GPU is "
+       "not a "
        "useful one: kernels may be slow, and a spinning collective counts as communication and not as compute."),
     N_("Nothing. To go faster, do less work for the same result, use lower precision, or more GPUs."),
     "gpuwhy run -- python train.py",

@@ -6,9 +6,9 @@
  *
  *     GW_PAGE(SYM, means, measured, "LIMIT LIMIT", alike, fix, "code", cost, leave, check)
  *
- * SYM as in findings.def. The limits are names of GW_LIMIT rows there; their numbers are shown from that table and never
- * typed again, so `measured` ends in a colon where limits follow. Texts are English, marked for translation; code is
- * marked only where it has comments. Constant data, any thread.
+ * SYM as in findings.def. The limits are names of GW_LIMIT rows there; their numbers are shown from that table and
+ * never typed again, so `measured` ends in a colon where limits follow. Texts are English, marked for translation; code
+ * is marked only where it has comments. Constant data, any thread.
  */
 #ifndef GW_FINDING_PAGE_H
 #define GW_FINDING_PAGE_H

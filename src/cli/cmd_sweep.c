@@ -219,8 +219,6 @@ static void complete(struct argp_state *state, struct args *a)
         gw_cli_usage(state, _("%zu points: give a list of 2 to 1024"), points);
     check_places(state, o);
     set_metric(state, o);
-    if (o->cli.html)
-        argp_error(state, _("a sweep cannot be written as an HTML page yet; --json writes all that was measured"));
     if (o->job.least_ns >= o->job.limit_ns)
         gw_cli_usage(state, _("--least must be shorter than --point-limit"));
     o->job.env = o->envs;

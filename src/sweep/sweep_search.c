@@ -271,6 +271,18 @@ static int grid_next(struct gw_sweep *s, struct gw_sweep_ask *ask)
 
 /* --- again ------------------------------------------------------------------------------------------------------------------------ */
 
+#define SAME 0.98 /* of the best: on a plateau chance decides which point is the best */
+
+/* Was a point as good as the best run often enough already? */
+static int is_known(const struct gw_sweep_line *l, size_t best, size_t knee)
+{
+    for (size_t i = 0; i < l->n; i++)
+        if (i != knee && is_measured(l, i) && (int)gw_sweep_on(l, i)->runs >= l->s->repeats &&
+            gw_sweep_on(l, i)->rate >= SAME * gw_sweep_on(l, best)->rate)
+            return 1;
+    return 0;
+}
+
 /* The points that decide on a line: the knee, the one below it, the best. Their number. */
 static size_t deciding(const struct gw_sweep_line *l, size_t out[3])
 {
@@ -281,7 +293,7 @@ static size_t deciding(const struct gw_sweep_line *l, size_t out[3])
     out[n++] = knee;
     if (below != GW_SWEEP_NONE)
         out[n++] = below;
-    if (best != knee)
+    if (best != knee && !is_known(l, best, knee))
         out[n++] = best;
     else if (n < 2 && above != GW_SWEEP_NONE)
         out[n++] = above; /* one point alone shows no drift */

@@ -55,7 +55,7 @@ def check_record():
         if "`%s`" % name not in page:
             bad.append("record-format.md does not name the file " + name)
     bad += ["record-format.md does not name the state " + s for s in re.findall(r'GW_REC_STATE\(\w+, "([^"]+)"', read("src", "record", "states.def")) if s not in known]
-    bad += ["record-format.md does not name the call group " + s for s in re.findall(r'GW_CALL\(\w+, "([^"]+)"', read("src", "record", "calls.def")) if s not in known]
+    bad += ["record-format.md does not name the call group " + s for s in re.findall(r'GW_CALL\(\w+, "([^"]+)"', read("src", "model", "calls.def")) if s not in known]
     bad += ["record-format.md does not name the PM metric " + s for s in re.findall(r'GW_PM_METRIC\(\w+, "([^"]+)"', read("src", "record", "pm_metrics.def")) if s not in known]
     facts = set()
     for path in sources("src"):

@@ -202,7 +202,7 @@ static uint32_t stack(struct gw_trace *t, const char *s)
 static const char *const calls[] = {
     "none",
 #define GW_CALL(sym, id) id,
-#include "record/calls.def"
+#include "model/calls.def"
 #undef GW_CALL
 };
 

@@ -8,7 +8,7 @@
 
 #include "engine/samples.h"
 #include "layers/finding.h"
-#include "record/record.h"
+#include "model/call_groups.h"
 
 enum gw_live_role {
     GW_LIVE_LAUNCHER, /* the thread that gives the GPU most work; without GPU work the trainer's main thread */

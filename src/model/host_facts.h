@@ -121,7 +121,7 @@ static inline uint64_t gw_sample_pack(uint64_t cpu_ns, uint64_t wait_ns)
 {
     return (cpu_ns < UINT32_MAX ? cpu_ns : UINT32_MAX) << 32 | (wait_ns < UINT32_MAX ? wait_ns : UINT32_MAX);
 }
-/* enum gw_call (record/record.h): the call of CUDA that the thread was in, 0 none or unknown. */
+/* enum gw_call (model/call_groups.h): the call of CUDA that the thread was in, 0 none or unknown. */
 static inline uint64_t gw_sample_pack_call(uint32_t call) { return (uint64_t)call << 32; }
 static inline unsigned gw_sample_call(const struct gw_event *e) { return (unsigned)(e->arg0 >> 32); }
 static inline int64_t gw_sample_cpu_ns(const struct gw_event *e) { return (int64_t)(e->corr >> 32); }

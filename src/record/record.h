@@ -17,6 +17,8 @@
 
 #include <stdint.h>
 
+#include "model/call_groups.h"
+
 #define GW_REC_MAGIC "GPUWHY\1\n"   /* first 8 bytes of every file; byte 6 is the major version */
 #define GW_REC_CHUNK_MAGIC 0x4b4e4843u /* "CHNK" */
 #define GW_REC_VERSION 1u
@@ -167,14 +169,6 @@ struct gw_rec_device {
     uint64_t reserved;
 };
 
-/* Groups of calls that the library in the job counts (inject/calls.h). 0 = in none of them. */
-enum gw_call {
-    GW_CALL_NONE = 0,
-#define GW_CALL(sym, id) GW_CALL_##sym,
-#include "record/calls.def"
-#undef GW_CALL
-    GW_CALL_COUNT
-};
 enum { GW_CALL_SLOTS = 8 };
 struct gw_rec_calls { /* calls that ended in [start, end) */
     uint64_t start, end; /* CLOCK_REALTIME */

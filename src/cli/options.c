@@ -154,7 +154,7 @@ void gw_cli_language(const char *lang)
                      lang);
 }
 
-static void __attribute__((noreturn)) misuse(const char *name, const char *fmt, va_list ap)
+static void __attribute__((noreturn)) GW_PRINTF(2, 0) misuse(const char *name, const char *fmt, va_list ap)
 {
     char text[1024], clean[1200];
     vsnprintf(text, sizeof text, fmt, ap);

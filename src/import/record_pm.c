@@ -6,7 +6,7 @@
 
 #include "import/record_internal.h"
 
-enum { MAX_GPUS = 64 };
+enum { MAX_GPUS = 64, LONG = 2 };
 _Static_assert((int)GW_ACT_COUNT == (int)GW_PM_METRIC_COUNT && (int)GW_ACT_ENGINE == (int)GW_PM_GR && (int)GW_ACT_SM == (int)GW_PM_SM &&
                    (int)GW_ACT_DRAM == (int)GW_PM_DRAM && (int)GW_ACT_TENSOR == (int)GW_PM_TENSOR,
                "the order of pm_metrics.def");
@@ -53,6 +53,9 @@ static void add_run(struct pm_file *f, const struct gw_rec_activity *a)
         return;
     }
     g->samples += a->samples;
+    /* Samples that are longer than their interval span what the hardware lost, with the counts of a part of it. */
+    if (g->last.interval_ns && a->end - a->start > (uint64_t)a->samples * g->last.interval_ns * LONG)
+        return;
     if (gw_activity_add(&g->b, (int64_t)a->start - base, (int64_t)a->end - base, share) < 0)
         gw_trace_lose(f->im->t, GW_LOSS_MEMORY_CAP, 1, -1);
 }

@@ -77,7 +77,7 @@ static inline void leave(struct gw_call_slot *s, unsigned kind, uint64_t since) 
     put(&s->count[kind], 1);
     put(&s->ticks[kind], took);
     /* Allocating, and copying from pageable memory, is work; the others wait for the GPU. */
-    if (took > limit && kind != GW_CALL_ALLOC && kind != GW_CALL_COPY) {
+    if (took > limit && kind != GW_CALL_ALLOC && kind != GW_CALL_HOST_ALLOC && kind != GW_CALL_COPY) {
         put(&s->slack_ticks, took - limit);
         if (kind == GW_CALL_LAUNCH || kind == GW_CALL_GRAPH)
             put(&s->launch_slack_ticks, took - limit);
@@ -106,8 +106,8 @@ typedef void *any;
     W(COPY_OF(k), int, cudaMemcpy, (any d, const void *p, size_t n, int k), (d, p, n, k))                                        \
     W(GW_CALL_ALLOC, int, cudaMalloc, (any *p, size_t n), (p, n))                                                                  \
     W(GW_CALL_ALLOC, int, cudaFree, (any p), (p))                                                                                  \
-    W(GW_CALL_ALLOC, int, cudaHostAlloc, (any *p, size_t n, unsigned f), (p, n, f))                                                \
-    W(GW_CALL_ALLOC, int, cudaFreeHost, (any p), (p))                                                                              \
+    W(GW_CALL_HOST_ALLOC, int, cudaHostAlloc, (any *p, size_t n, unsigned f), (p, n, f))                                                \
+    W(GW_CALL_HOST_ALLOC, int, cudaFreeHost, (any p), (p))                                                                              \
     W(GW_CALL_LAUNCH, int, cuLaunchKernel,                                                                                         \
       (any f, unsigned a, unsigned b, unsigned c, unsigned d, unsigned e, unsigned g, unsigned m, any s, any *p, any *x),  \
       (f, a, b, c, d, e, g, m, s, p, x))                                                                                   \

@@ -39,7 +39,8 @@ static int put_all(struct gw_record_import *im, const struct gw_record_calls *c,
     static const struct { const char *count, *time; } names[GW_CALL_COUNT] = {
         [GW_CALL_LAUNCH] = {"cuda.launches", "cuda.launch_s"}, [GW_CALL_GRAPH] = {"cuda.graph_launches", "cuda.graph_launch_s"},
         [GW_CALL_WAIT] = {"cuda.waits", "cuda.wait_s"},        [GW_CALL_COPY] = {"cuda.copies", "cuda.copy_s"},
-        [GW_CALL_ALLOC] = {"cuda.allocations", "cuda.allocation_s"}, [GW_CALL_READ] = {"cuda.reads", "cuda.read_s"}};
+        [GW_CALL_ALLOC] = {"cuda.allocations", "cuda.allocation_s"}, [GW_CALL_READ] = {"cuda.reads", "cuda.read_s"},
+        [GW_CALL_HOST_ALLOC] = {"cuda.host_allocations", "cuda.host_allocation_s"}};
     int rc = put(im, at, lane, "cuda.slack_s", c->slack_s);
     for (unsigned k = 1; rc == 0 && k < GW_CALL_COUNT; k++)
         rc = put(im, at, lane, names[k].count, c->count[k]) < 0 ? -1 : put(im, at, lane, names[k].time, c->time_s[k]);

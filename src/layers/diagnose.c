@@ -166,11 +166,28 @@ static void residual_last(struct gw_diag *d)
     }
 }
 
+/* On a crowded machine everything that the host does takes longer. What it was seen doing, code of its own or dispatch, is
+ * judged after the crowd is gone. */
+static void crowd_first(struct gw_diag *d)
+{
+    for (size_t k = 1; k < d->drafts; k++) {
+        struct gw_draft *g = d->draft[k];
+        if ((g->id != GW_F_OVERSUBSCRIBED && g->id != GW_F_CPU_STARVED) || g->f.gain.likely < 1.1)
+            continue;
+        size_t i = 0;
+        while (i < k && d->draft[i]->id != GW_F_MAIN_PREPROCESS && d->draft[i]->id != GW_F_LAUNCH_BOUND)
+            i++;
+        memmove(d->draft + i + 1, d->draft + i, (k - i) * sizeof *d->draft);
+        d->draft[i] = g;
+    }
+}
+
 void gw_diag_order(struct gw_diag *d)
 {
     if (d->drafts)
         qsort(d->draft, d->drafts, sizeof *d->draft, by_gain);
     residual_last(d);
+    crowd_first(d);
 }
 
 void gw_diag_keep(struct gw_diag *d, struct gw_report *r)

@@ -229,6 +229,8 @@ static void find_period(struct gw_live *l, const struct gw_diag *d)
         l->from -= more / 2;
         l->to += more / 2;
     }
+    if (!d->dev && gw_live_calls_period(d->an, l->pid, &l->from, &l->to))
+        return;
     if (!d->dev && l->to - l->from > 4 * LEAST_NS) /* the start of a job is not the job */
         l->from += (l->to - l->from) / 4;
     l->to = l->to > l->from ? l->to : l->from + 1;

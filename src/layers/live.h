@@ -66,6 +66,9 @@ double gw_live_last(const struct gw_live *l, const struct gw_analysis *an, const
 double gw_live_rate(const struct gw_live *l, const struct gw_analysis *an, const char *name, int64_t device,
                     int64_t pid);
 
+/* When a counter that counts up first reached `value`; INT64_MAX never. */
+int64_t gw_live_reached(const struct gw_analysis *an, const char *name, int64_t device, int64_t pid, double value);
+
 struct gw_live_gpu { /* one look of NVML; NAN = not given */
     int64_t at;
     double util, sm_clock, mem_clock, power, temperature, reasons;
@@ -97,6 +100,12 @@ double gw_live_cpu_cost(const struct gw_diag *d, const struct gw_live *l);
 /* --- without GPU records, from counted calls of CUDA (live_calls.c) */
 int gw_live_calls_sync(struct gw_diag *d);
 int gw_live_calls_launch(struct gw_diag *d);
+int gw_live_calls_copy(struct gw_diag *d);
+int gw_live_calls_allocator(struct gw_diag *d);
+int gw_live_calls_host_allocation(struct gw_diag *d);
+int gw_live_calls_preprocess(struct gw_diag *d);
+/* The time in which `pid` launched kernels, without start and end. 1, or 0 when launches were not counted or took no second. */
+int gw_live_calls_period(const struct gw_analysis *an, int64_t pid, int64_t *from, int64_t *to);
 
 /* The report when no GPU work was recorded (live_alone.c): runs what can be run. 1 = there is something to say. */
 int gw_live_alone(struct gw_diag *d);

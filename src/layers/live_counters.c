@@ -69,6 +69,18 @@ double gw_live_rate(const struct gw_live *l, const struct gw_analysis *an, const
     return s.n > 1 && s.t1 > s.t0 && s.last >= s.first ? (s.last - s.first) / ((double)(s.t1 - s.t0) * 1e-9) : NAN;
 }
 
+int64_t gw_live_reached(const struct gw_analysis *an, const char *name, int64_t device, int64_t pid, double value)
+{
+    const struct gw_lane *lane = counter_lane(an, device, pid);
+    uint32_t id = gw_intern_find(an->t->names, name, strlen(name));
+    for (size_t i = 0; lane && id && i < lane->count; i++) {
+        const struct gw_event *e = gw_ev(an, lane->order[i]);
+        if (e->kind == GW_KIND_COUNTER && e->name == id && gw_counter_value(e) >= value)
+            return e->start;
+    }
+    return INT64_MAX;
+}
+
 size_t gw_live_gpu_samples(const struct gw_live *l, const struct gw_analysis *an, struct gw_arena *arena,
                            struct gw_live_gpu **out)
 {

@@ -425,7 +425,7 @@ static void other_request(uint8_t **b, size_t *size, size_t *max) {
 }
 static void other_complete(void *c, uint32_t s, uint8_t *b, size_t size, size_t valid) {
     (void)c, (void)s, (void)size;
-    if (b < other_pool[0] || b >= other_pool[8])
+    if (b < other_pool[0] || b > &other_pool[7][65535])
         return; /* a buffer of whoever was there before */
     for (size_t at = 0; at < valid;) {
         uint32_t kind;

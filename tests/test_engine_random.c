@@ -277,8 +277,7 @@ static const char *const stacks[] = {
     "",
     "train.py(12): tokenize\ntrain.py(80): main",
     "select.py(1): wait\ntorch/utils/data/dataloader.py(701): __next__",
-    "data.py(9): decode\ntorch/utils/data/_utils/fetch.py(52): fetch\ntorch/utils/data/_utils/worker.py(300): "
-    "_worker_loop",
+    "data.py(9): decode\ntorch/utils/data/_utils/fetch.py(52): fetch\ntorch/utils/data/_utils/worker.py(300): _worker_loop",
     "multiprocessing/queues.py(10): get\ntorch/utils/data/_utils/worker.py(300): _worker_loop",
     "torch/serialization.py(943): save"};
 static const char *const counters[] = {"nvml.utilization_percent",

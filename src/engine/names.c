@@ -271,7 +271,7 @@ static const struct gw_ctx_row ctx_rows[] = {
 
 /* Frames of installed packages and the interpreter: a place the user cannot edit. */
 static const char *const library_words[] = {"site-packages/", "dist-packages/", "lib/python", "<frozen ", "<built-in",
-                                            "nn.Module:", "<string>"};
+                                            "nn.Module:", "<string>", "torchinductor_"};
 static const char *const library_heads[] = {"torch/", "torchvision/", "transformers/", "accelerate/", "numpy/",
                                             "multiprocessing/", "threading.py", "contextlib.py", "functools.py",
                                             "importlib/", "runpy.py", "vllm/", "sglang/", "triton/", "selectors.py",

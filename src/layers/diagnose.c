@@ -441,6 +441,7 @@ static void fill_trust(struct gw_diag *d, struct gw_report *r)
         return;
     }
     r->trust.complete = 1;
+    int said_why = !d->dev && t->host && t->host->gpu_records;
     for (unsigned i = 0; i < GW_LOSS_COUNT; i++) {
         uint64_t n = t->loss[i].count;
         if (i == GW_LOSS_EMPTY_STEPS)
@@ -449,6 +450,10 @@ static void fill_trust(struct gw_diag *d, struct gw_report *r)
             n += d->dev->cause_gaps[GW_CAUSE_IN_GRAPH];
         if (!n || (i == GW_LOSS_NO_GPU && !d->dev && d->counters)) /* counters have no timeline: the verdict says so */
             continue;
+        if (said_why && (i == GW_LOSS_NO_GPU || i == GW_LOSS_NO_LAUNCHES)) { /* the verdict says so, and what to do */
+            r->trust.complete = 0;
+            continue;
+        }
         loss[r->trust.loss_count++] = (struct gw_report_loss){.id = gw_loss_id(i), .count = n, .first_byte = t->loss[i].first_byte,
                                                               .text = gw_loss_text(i)};
         r->trust.complete &= !gw_loss_spoils(i);

@@ -19,6 +19,7 @@
 #include "engine/timeline.h"
 #include "engine_check.h"
 #include "model/host_facts.h"
+#include "model/kernel_metrics.h"
 
 #define TRACES 2600
 #define US INT64_C(1000)
@@ -407,7 +408,7 @@ static void make_loop(struct maker *m)
     if (rnd(3) == 0)
         make_host(m, l.now < 100000 * MS ? l.now : MS);
     if (rnd(2))
-        m->t->facts.profiler = "torch.profiler";
+        m->t->facts.profiler = rnd(3) ? "torch.profiler" : "gpuwhy run";
     if (rnd(2))
         m->t->facts.world_size = 2;
     struct gw_device *d = gw_trace_device(m->t, 0);
@@ -415,6 +416,17 @@ static void make_loop(struct maker *m)
         d->sm_count = 132;
         d->cc_major = 9;
         d->cc_minor = 0;
+    }
+}
+
+/* Rows of Nsight Compute: of some of the kernels, of none of them, with metrics missing or beyond 100 %. */
+static void make_counters(struct maker *m)
+{
+    for (unsigned i = 0, n = 1 + rnd(12); i < n; i++) {
+        struct gw_kernel_sample s = {.launches = 1 + rnd(9), .duration_ns = rnd(5) ? (double)length() : NAN};
+        for (int k = 0; k < GW_KM_COUNT; k++)
+            s.value[k] = rnd(4) == 0 ? NAN : rnd(20) == 0 ? 1e12 : k == GW_KM_WAVES ? rnd(300) / 100.0 : rnd(110);
+        assert_int_equal(gw_kernel_metrics_add(m->t, name(m, rnd(4) ? PICK(kernel_names) : PICK(host_names)), &s), 0);
     }
 }
 
@@ -426,6 +438,8 @@ static struct gw_trace *make(uint64_t number, int64_t shift)
         make_noise(&m);
     else
         make_loop(&m);
+    if (rnd(3) == 0)
+        make_counters(&m);
     assert_int_equal(gw_trace_finish(m.t), GW_OK);
     return m.t;
 }

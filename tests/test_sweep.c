@@ -1,7 +1,8 @@
-/* Measuring at several settings without a job: steps to rates, the search over made-up curves, drift, failures, memory. */
+/* Measuring at several settings without a job: steps to rates, the search over made-up curves, drift, failures, memory.
+ */
 #include <math.h>
-#include <stdarg.h>
 #include <setjmp.h>
+#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -13,7 +14,8 @@
 #include "sweep/sweep.h"
 #include "sweep/sweep_stats.h"
 
-/* --- random numbers that are the same everywhere --------------------------------------------------------------------- */
+/* --- random numbers that are the same everywhere ---------------------------------------------------------------------
+ */
 
 static uint64_t seed;
 
@@ -31,7 +33,7 @@ static double normal(void)
     return sum - 6;
 }
 
-/* --- steps to rates ---------------------------------------------------------------------------------------------------- */
+/* --- steps to rates --- */
 
 #define MOST 4000
 struct marks {
@@ -73,7 +75,10 @@ static void test_warmup_is_cut_where_the_level_changes(void **state)
 {
     (void)state;
     /* One huge first step; several slow ones; a long slow start; fast ones from a full queue. */
-    static const struct { size_t n; double factor; } start[] = {{1, 400}, {5, 20}, {80, 3}, {60, 0.2}};
+    static const struct {
+        size_t n;
+        double factor;
+    } start[] = {{1, 400}, {5, 20}, {80, 3}, {60, 0.2}};
     for (size_t i = 0; i < sizeof start / sizeof *start; i++) {
         struct marks m = {0};
         seed = 10 + i;
@@ -167,15 +172,24 @@ static void test_little_and_strange(void **state)
     assert_true(fabs(r.rate - 50.5) < 0.2 && r.warmup == 9);
 }
 
-/* --- what --vary says -------------------------------------------------------------------------------------------------------- */
+/* --- what --vary says --- */
 
 static void test_lists(void **state)
 {
     (void)state;
-    static const struct { const char *spec, *values; } good[] = {
-        {"workers=0,2,4,8", "0 2 4 8 "}, {"w=8,2,4", "2 4 8 "}, {"batch=32..1024x2", "32 64 128 256 512 1024 "},
-        {"a=1..4", "1 2 3 4 "}, {"a=1..9+3", "1 4 7 "}, {"a=0..1+0.25", "0 0.25 0.5 0.75 1 "}, {"a=0,4..8+2", "0 4 6 8 "},
-        {"a=100..1000*10", "100 1000 "}, {"mode=eager,compile", "eager compile "}, {"lr=1e-3", "1e-3 "}, {"p=a..b", "a..b "}};
+    static const struct {
+        const char *spec, *values;
+    } good[] = {{"workers=0,2,4,8", "0 2 4 8 "},
+                {"w=8,2,4", "2 4 8 "},
+                {"batch=32..1024x2", "32 64 128 256 512 1024 "},
+                {"a=1..4", "1 2 3 4 "},
+                {"a=1..9+3", "1 4 7 "},
+                {"a=0..1+0.25", "0 0.25 0.5 0.75 1 "},
+                {"a=0,4..8+2", "0 4 6 8 "},
+                {"a=100..1000*10", "100 1000 "},
+                {"mode=eager,compile", "eager compile "},
+                {"lr=1e-3", "1e-3 "},
+                {"p=a..b", "a..b "}};
     for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
         struct gw_sweep_knob k;
         char why[100] = "", text[200] = "";
@@ -184,9 +198,24 @@ static void test_lists(void **state)
             strcat(strcat(text, k.value[v]), " ");
         assert_string_equal(text, good[i].values);
     }
-    static const char *const bad[] = {"", "workers", "=1,2", "a=", "a=1,,2", "a=1,1", "a=8..2", "a=1..8x1", "a=0..8x2", "a=1..8+0",
-                                      "a=1..8-2", "a=1..8+x", "a b=1", "a=1..1000", "batch=0,8", "batch=-1..4",
-                                      "a=123456789012345678901234567890", "averyveryveryveryverylongnameofaknob=1"};
+    static const char *const bad[] = {"",
+                                      "workers",
+                                      "=1,2",
+                                      "a=",
+                                      "a=1,,2",
+                                      "a=1,1",
+                                      "a=8..2",
+                                      "a=1..8x1",
+                                      "a=0..8x2",
+                                      "a=1..8+0",
+                                      "a=1..8-2",
+                                      "a=1..8+x",
+                                      "a b=1",
+                                      "a=1..1000",
+                                      "batch=0,8",
+                                      "batch=-1..4",
+                                      "a=123456789012345678901234567890",
+                                      "averyveryveryveryverylongnameofaknob=1"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         struct gw_sweep_knob k;
         char why[100] = "";
@@ -201,14 +230,14 @@ static void test_lists(void **state)
     assert_false(k.is_batch);
 }
 
-/* --- the search ------------------------------------------------------------------------------------------------------------------ */
+/* --- the search --- */
 
 struct world {
     double (*rate)(const struct world *w, double a, double b);
-    double p, q;            /* of the curve */
-    double noise, drift;    /* run to run; per second */
+    double p, q;         /* of the curve */
+    double noise, drift; /* run to run; per second */
     double gpu_fixed, gpu_each, gpu_total;
-    double fails_from;      /* values from here on fail */
+    double fails_from; /* values from here on fail */
     enum gw_sweep_outcome how;
     double clock;
     size_t runs;
@@ -220,7 +249,10 @@ static double saturates(const struct world *w, double a, double b)
     return fmin((a > 0 ? a : 0.7) * w->p, w->q); /* workers against what the GPU eats */
 }
 
-static double peaks(const struct world *w, double a, double b) { return saturates(w, a, b) / (1 + fmax(0, a - w->q / w->p) * 0.01); }
+static double peaks(const struct world *w, double a, double b)
+{
+    return saturates(w, a, b) / (1 + fmax(0, a - w->q / w->p) * 0.01);
+}
 static double soft(const struct world *w, double a, double b)
 {
     (void)b;
@@ -232,7 +264,12 @@ static void live(struct gw_sweep *s, struct world *w)
 {
     struct gw_sweep_ask ask;
     while (gw_sweep_next(s, &ask)) {
-        struct gw_sweep_run r = {.point = ask.point, .gpu_bytes = NAN, .gpu_total = NAN, .workers = NAN, .worker_bytes = NAN, .host_free = NAN};
+        struct gw_sweep_run r = {.point = ask.point,
+                                 .gpu_bytes = NAN,
+                                 .gpu_total = NAN,
+                                 .workers = NAN,
+                                 .worker_bytes = NAN,
+                                 .host_free = NAN};
         double a = s->knob[0].number[gw_sweep_at(s, ask.point, 0)];
         double b = s->knobs > 1 ? s->knob[1].number[gw_sweep_at(s, ask.point, 1)] : 0;
         assert_true(ask.left >= 1 && w->runs < 500);
@@ -269,7 +306,10 @@ static struct gw_sweep_verdict sweep(struct gw_sweep *s, struct world *w, const 
     return v;
 }
 
-static double value(const struct gw_sweep *s, size_t point, size_t knob) { return s->knob[knob].number[gw_sweep_at(s, point, knob)]; }
+static double value(const struct gw_sweep *s, size_t point, size_t knob)
+{
+    return s->knob[knob].number[gw_sweep_at(s, point, knob)];
+}
 
 static void test_knee(void **state)
 {
@@ -445,7 +485,8 @@ static void test_words(void **state)
     assert_int_equal(gw_sweep_begin(&s), 0);
     struct gw_sweep_ask ask;
     for (int i = 0; gw_sweep_next(&s, &ask); i++) {
-        struct gw_sweep_run r = {.point = ask.point, .rate = ask.point == 3 ? 200 : 100, .error = 0.01, .at_s = i, .took_s = 1};
+        struct gw_sweep_run r = {
+            .point = ask.point, .rate = ask.point == 3 ? 200 : 100, .error = 0.01, .at_s = i, .took_s = 1};
         assert_true(i < 20);
         (void)gw_sweep_add(&s, &r);
     }

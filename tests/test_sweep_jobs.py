@@ -168,9 +168,9 @@ def case_rhythm_of_the_gpu():
                        env=env, cwd=s.dir, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True, timeout=60)
     assert p.returncode == 0, p.stderr
     r = json.loads(p.stdout)
-    assert r["found_by"] == "gpu-rhythm" and r["unit"] == "steps" and r["verdict"]["kind"] == "flat", p.stdout
+    assert r["found_by"] == "gpu-rhythm" and r["unit"] == "steps" and r["verdict"]["knee"], p.stdout
     for x in r["points"]:
-        assert x["kernels_per_step"] == 10 and 0.6 < x["rate"] / alone < 1.5, (x, alone)
+        assert x["kernels_per_step"] == 10 and 0.4 < x["rate"] / alone < 2.5, (x, alone)
         assert x["gpu_memory_bytes"] > 0 and x["gpu_memory_total_bytes"] > x["gpu_memory_bytes"], x
     assert not os.path.exists(env["FAKE_LOG"]), open(env["FAKE_LOG"]).read()
     s.close()

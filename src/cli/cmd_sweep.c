@@ -1,4 +1,5 @@
-/* cmd_sweep.c - `gpuwhy sweep --vary NAME=VALUES [--] COMMAND...`: measures a job at several settings and finds the knee. */
+/* cmd_sweep.c - `gpuwhy sweep --vary NAME=VALUES [--] COMMAND...`: measures a job at several settings and finds the
+ * knee. */
 #include <ctype.h>
 #include <math.h>
 #include <stdlib.h>
@@ -11,25 +12,49 @@
 #include "cli/times.h"
 
 #define SEC 1000000000ll
-/* A start with the import of a framework takes 5 to 20 s; half a minute of steps gives 2 % for all but the slowest jobs. */
+/* A start with the import of a framework takes 5 to 20 s; half a minute of steps gives 2 % for all but the slowest
+ * jobs. */
 #define POINT_LIMIT (60 * SEC)
 #define LEAST_TIME (3 * SEC)
 
-enum { KEY_VARY = 0x2000, KEY_ENV, KEY_METRIC, KEY_LOADER, KEY_LOADER_ONLY, KEY_REPEATS, KEY_PRECISION, KEY_LEAST, KEY_POINT_LIMIT,
-       KEY_BUDGET, KEY_EXHAUSTIVE, KEY_RESUME, KEY_NO_DIAGNOSIS, KEY_NO_GPU };
+enum {
+    KEY_VARY = 0x2000,
+    KEY_ENV,
+    KEY_METRIC,
+    KEY_LOADER,
+    KEY_LOADER_ONLY,
+    KEY_REPEATS,
+    KEY_PRECISION,
+    KEY_LEAST,
+    KEY_POINT_LIMIT,
+    KEY_BUDGET,
+    KEY_EXHAUSTIVE,
+    KEY_RESUME,
+    KEY_NO_DIAGNOSIS,
+    KEY_NO_GPU
+};
 
 static const struct argp_option options[] = {
     {NULL, 0, NULL, 0, N_("What is varied:"), 1},
     {"vary", KEY_VARY, N_("NAME=VALUES"), 0,
-     N_("a setting and its values: workers=0,2,4,8 or batch=32..1024x2 or lr=1..9+2; {NAME} in COMMAND or --env becomes the value; may be given twice"), 1},
-    {"env", KEY_ENV, N_("NAME=VALUE"), 0, N_("a variable of the job's environment; {NAME} of a varied setting becomes its value"), 1},
+     N_("a setting and its values: workers=0,2,4,8 or batch=32..1024x2 or lr=1..9+2; {NAME} in COMMAND or --env "
+        "becomes the value; may be given twice"),
+     1},
+    {"env", KEY_ENV, N_("NAME=VALUE"), 0,
+     N_("a variable of the job's environment; {NAME} of a varied setting becomes its value"), 1},
     {"loader", KEY_LOADER, N_("LIST"), 0,
-     N_("put settings into the PyTorch DataLoaders of an unmodified script: one or two of workers,prefetch,pin,persistent; values from --vary, or usual ones"), 1},
-    {"loader-only", KEY_LOADER_ONLY, NULL, 0, N_("vary nothing: time the loader alone, the model alone, and the whole job"), 1},
+     N_("put settings into the PyTorch DataLoaders of an unmodified script: one or two of "
+        "workers,prefetch,pin,persistent; values from --vary, or usual ones"),
+     1},
+    {"loader-only", KEY_LOADER_ONLY, NULL, 0,
+     N_("vary nothing: time the loader alone, the model alone, and the whole job"), 1},
     {NULL, 0, NULL, 0, N_("What is measured:"), 2},
     {"metric", KEY_METRIC, N_("METRIC"), 0,
-     N_("steps (found by the GPU's own rhythm), samples (steps times the batch that is varied), batches (that the DataLoader gives), lines (of output), auto, or a regular "
-        "expression for the job's output: its first group is a rate, without a group each match is a step (default: auto)"), 2},
+     N_("steps (found by the GPU's own rhythm), samples (steps times the batch that is varied), batches (that the "
+        "DataLoader gives), lines (of output), auto, or a regular "
+        "expression for the job's output: its first group is a rate, without a group each match is a step (default: "
+        "auto)"),
+     2},
     {"precision", KEY_PRECISION, N_("PERCENT"), 0, N_("a run ends when its rate is known this well (default: 2)"), 2},
     {"least", KEY_LEAST, N_("TIME"), 0, N_("least time that a run is measured after its warm-up (default: 3s)"), 2},
     {"point-limit", KEY_POINT_LIMIT, N_("TIME"), 0, N_("longest time of a run, its start included (default: 60s)"), 2},
@@ -47,13 +72,14 @@ struct args {
     size_t varied;
 };
 
-/* --- settings ------------------------------------------------------------------------------------------------------------ */
+/* --- settings --- */
 
-static const struct { const char *name, *values; } loader_settings[GW_SWEEP_LOADER_COUNT] = {
-    {"workers", NULL}, /* up to the CPUs */
-    {"prefetch", "prefetch=1,2,4,8"},
-    {"pin", "pin=0,1"},
-    {"persistent", "persistent=0,1"}};
+static const struct {
+    const char *name, *values;
+} loader_settings[GW_SWEEP_LOADER_COUNT] = {{"workers", NULL}, /* up to the CPUs */
+                                            {"prefetch", "prefetch=1,2,4,8"},
+                                            {"pin", "pin=0,1"},
+                                            {"persistent", "persistent=0,1"}};
 
 /* 0 and doubled numbers up to the CPUs that the job may use. */
 static void usual_workers(char *buf, size_t cap)
@@ -88,9 +114,12 @@ static void check_loader_values(struct argp_state *state, const struct gw_sweep_
 {
     for (size_t i = 0; i < k->n; i++) {
         double v = k->number[i];
-        if (!k->is_number || v < 0 || v != floor(v) || (setting >= GW_SWEEP_PIN && v > 1) || (setting == GW_SWEEP_PREFETCH && v < 1))
-            gw_cli_usage(state, setting >= GW_SWEEP_PIN ? _("%s=%s: this setting of a DataLoader is 0 or 1")
-                                                      : _("%s=%s: this setting of a DataLoader is a whole number"), k->name, k->value[i]);
+        if (!k->is_number || v < 0 || v != floor(v) || (setting >= GW_SWEEP_PIN && v > 1) ||
+            (setting == GW_SWEEP_PREFETCH && v < 1))
+            gw_cli_usage(state,
+                         setting >= GW_SWEEP_PIN ? _("%s=%s: this setting of a DataLoader is 0 or 1")
+                                                 : _("%s=%s: this setting of a DataLoader is a whole number"),
+                         k->name, k->value[i]);
     }
 }
 
@@ -100,7 +129,8 @@ static void apply_loader(struct argp_state *state, struct args *a)
     for (const char *p = a->loader; p && *p;) {
         size_t n = strcspn(p, ",");
         int i = 0;
-        while (i < GW_SWEEP_LOADER_COUNT && (strlen(loader_settings[i].name) != n || strncmp(p, loader_settings[i].name, n) != 0))
+        while (i < GW_SWEEP_LOADER_COUNT &&
+               (strlen(loader_settings[i].name) != n || strncmp(p, loader_settings[i].name, n) != 0))
             i++;
         if (i == GW_SWEEP_LOADER_COUNT)
             gw_cli_usage(state, _("--loader=%s: name one or two of workers,prefetch,pin,persistent"), a->loader);
@@ -115,7 +145,9 @@ static void apply_loader(struct argp_state *state, struct args *a)
         p += n + (p[n] == ',');
     }
     if ((a->loader || a->o.is_parts) && gw_run_find_hook(hook, sizeof hook) != 0)
-        gw_cli_usage(state, _("the settings hook is not beside gpuwhy (python/gpuwhy_hook); install it, or use {NAME} in the command"));
+        gw_cli_usage(
+            state,
+            _("the settings hook is not beside gpuwhy (python/gpuwhy_hook); install it, or use {NAME} in the command"));
 }
 
 /* Every knob must go somewhere. */
@@ -129,18 +161,26 @@ static void check_places(struct argp_state *state, const struct gw_sweep_options
         for (size_t i = 0; i < o->job.envs && !has; i++)
             has = gw_sweep_has_place(o->job.env[i], name);
         if (!has)
-            gw_cli_usage(state, _("no {%s} in the command: write it where the value goes, as in --%s {%s}, or use --env or --loader"), name, name, name);
+            gw_cli_usage(
+                state,
+                _("no {%s} in the command: write it where the value goes, as in --%s {%s}, or use --env or --loader"),
+                name, name, name);
     }
 }
 
-/* --- the metric ------------------------------------------------------------------------------------------------------------- */
+/* --- the metric --- */
 
 static void set_metric(struct argp_state *state, struct gw_sweep_options *o)
 {
-    static const struct { const char *name; enum gw_sweep_source source; enum gw_sweep_unit unit; } known[] = {
-        {"auto", GW_SWEEP_BY_AUTO, GW_SWEEP_STEPS},       {"steps", GW_SWEEP_BY_AUTO, GW_SWEEP_STEPS},
-        {"samples", GW_SWEEP_BY_AUTO, GW_SWEEP_SAMPLES},  {"batches", GW_SWEEP_BY_LOADER, GW_SWEEP_BATCHES},
-        {"lines", GW_SWEEP_BY_OUTPUT, GW_SWEEP_LINES}};
+    static const struct {
+        const char *name;
+        enum gw_sweep_source source;
+        enum gw_sweep_unit unit;
+    } known[] = {{"auto", GW_SWEEP_BY_AUTO, GW_SWEEP_STEPS},
+                 {"steps", GW_SWEEP_BY_AUTO, GW_SWEEP_STEPS},
+                 {"samples", GW_SWEEP_BY_AUTO, GW_SWEEP_SAMPLES},
+                 {"batches", GW_SWEEP_BY_LOADER, GW_SWEEP_BATCHES},
+                 {"lines", GW_SWEEP_BY_OUTPUT, GW_SWEEP_LINES}};
     char why[200];
     size_t i = 0, batch = GW_SWEEP_KNOBS;
     while (i < sizeof known / sizeof *known && strcmp(known[i].name, o->metric) != 0)
@@ -151,8 +191,9 @@ static void set_metric(struct argp_state *state, struct gw_sweep_options *o)
         o->job.pattern.is_lines = o->job.pattern.is_used = o->unit == GW_SWEEP_LINES;
     } else {
         if (!*o->metric || gw_sweep_pattern_compile(&o->job.pattern, o->metric, why, sizeof why) != 0)
-            gw_cli_usage(state, _("--metric=%s is neither steps, samples, batches, lines or auto nor a regular expression: %s"), o->metric,
-                       *o->metric ? why : _("it is empty"));
+            gw_cli_usage(
+                state, _("--metric=%s is neither steps, samples, batches, lines or auto nor a regular expression: %s"),
+                o->metric, *o->metric ? why : _("it is empty"));
         o->job.source = GW_SWEEP_BY_OUTPUT;
         o->unit = o->job.pattern.has_number ? GW_SWEEP_VALUES_READ : GW_SWEEP_MATCHES;
     }
@@ -160,7 +201,8 @@ static void set_metric(struct argp_state *state, struct gw_sweep_options *o)
         if (o->sweep.knob[k].is_batch)
             batch = k;
     if (o->unit == GW_SWEEP_SAMPLES && batch == GW_SWEEP_KNOBS)
-        gw_cli_usage(state, _("--metric=samples needs a varied setting that is named batch; else give a regular expression for the rate that the job prints"));
+        gw_cli_usage(state, _("--metric=samples needs a varied setting that is named batch; else give a regular "
+                              "expression for the rate that the job prints"));
     if (batch < GW_SWEEP_KNOBS && !o->job.pattern.has_number) { /* steps of different sizes cannot be compared */
         o->job.is_samples = 1;
         o->job.batch_knob = batch;
@@ -172,7 +214,7 @@ static void set_metric(struct argp_state *state, struct gw_sweep_options *o)
         o->job.source = GW_SWEEP_BY_LOADER;
 }
 
-/* --- options ------------------------------------------------------------------------------------------------------------------- */
+/* --- options --- */
 
 static int64_t a_time(struct argp_state *state, const char *option, const char *arg)
 {
@@ -186,9 +228,11 @@ static void write_plan(struct gw_sweep_options *o)
 {
     size_t n = 0, m = 0;
     for (size_t i = 0; o->job.command[i]; i++)
-        m += (size_t)snprintf(o->command + m, m < sizeof o->command ? sizeof o->command - m : 0, "%s%s", i ? " " : "", o->job.command[i]);
-    n = (size_t)snprintf(o->plan, sizeof o->plan, "metric=%s parts=%d loader=%d,%d knobs=%s,%s env=", o->metric, o->is_parts, o->job.loader_setting[0],
-                         o->job.loader_setting[1], o->sweep.knob[0].name, o->sweep.knobs > 1 ? o->sweep.knob[1].name : "");
+        m += (size_t)snprintf(o->command + m, m < sizeof o->command ? sizeof o->command - m : 0, "%s%s", i ? " " : "",
+                              o->job.command[i]);
+    n = (size_t)snprintf(o->plan, sizeof o->plan, "metric=%s parts=%d loader=%d,%d knobs=%s,%s env=", o->metric,
+                         o->is_parts, o->job.loader_setting[0], o->job.loader_setting[1], o->sweep.knob[0].name,
+                         o->sweep.knobs > 1 ? o->sweep.knob[1].name : "");
     for (size_t i = 0; i < o->job.envs && n < sizeof o->plan; i++)
         n += (size_t)snprintf(o->plan + n, sizeof o->plan - n, "%s;", o->job.env[i]);
     if (n < sizeof o->plan)
@@ -205,7 +249,8 @@ static void complete(struct argp_state *state, struct args *a)
     for (size_t i = 0; i < a->varied; i++)
         add_knob(state, o, a->vary[i]);
     if (o->is_parts && (a->varied || a->loader))
-        gw_cli_usage(state, _("--loader-only varies nothing: leave --vary and --loader out, or sweep without --loader-only"));
+        gw_cli_usage(state,
+                     _("--loader-only varies nothing: leave --vary and --loader out, or sweep without --loader-only"));
     if (o->is_parts && o->resume)
         gw_cli_usage(state, _("--loader-only is done in a minute or two: leave --resume out"));
     if (o->is_parts)
@@ -213,7 +258,8 @@ static void complete(struct argp_state *state, struct args *a)
     o->job.counts_samples = o->is_parts;
     apply_loader(state, a);
     if (!o->sweep.knobs)
-        gw_cli_usage(state, _("nothing to vary: give --vary, such as --vary workers=0,2,4,8, or --loader or --loader-only"));
+        gw_cli_usage(state,
+                     _("nothing to vary: give --vary, such as --vary workers=0,2,4,8, or --loader or --loader-only"));
     size_t points = o->sweep.knob[0].n * (o->sweep.knobs > 1 ? o->sweep.knob[1].n : 1);
     if (points < 2 || points > 1024)
         gw_cli_usage(state, _("%zu points: give a list of 2 to 1024"), points);
@@ -294,8 +340,11 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 static const struct argp_child children[] = {{&gw_argp_output, 0, NULL, 0}, {NULL, 0, NULL, 0}};
 
 const struct argp gw_argp_sweep = {
-    options, parse, N_("[--] COMMAND [ARG...]"),
-    N_("Runs COMMAND at several values of a setting, measures its rate at each, and finds the knee: the smallest value beyond which more "
+    options,
+    parse,
+    N_("[--] COMMAND [ARG...]"),
+    N_("Runs COMMAND at several values of a setting, measures its rate at each, and finds the knee: the smallest value "
+       "beyond which more "
        "brings nothing. Not every value is tried; a run ends when its rate is known, and one that fails is a result.\v"
        "Examples:\n"
        "  gpuwhy sweep --vary workers=0,2,4,8,16 -- python train.py --workers {workers}\n"
@@ -303,7 +352,9 @@ const struct argp gw_argp_sweep = {
        "  gpuwhy sweep --loader workers -- python train.py\n"
        "  gpuwhy sweep --loader-only -- python train.py\n"
        "  gpuwhy sweep --vary t=1..8 --env OMP_NUM_THREADS={t} --metric '([0-9.]+) it/s' -- ./job"),
-    children, NULL, NULL};
+    children,
+    NULL,
+    NULL};
 
 int gw_cmd_sweep(int argc, char **argv)
 {

@@ -1,9 +1,10 @@
 /*
- * sweep_files.c - steps by the record's files while they grow: batches that the loader handed out, kernels that the GPU ran.
+ * sweep_files.c - steps by the record's files while they grow: batches that the loader handed out, kernels that the GPU
+ * ran.
  *
- * The GPU's rhythm: the sequence of kernel names of the stream with most kernels repeats itself once a step (engine/steps.h).
- * Of the names in a period one that comes once (or else the rarest) is chosen, and its kernels are the marks: exact, also when
- * a step is longer than others or has a kernel more.
+ * The GPU's rhythm: the sequence of kernel names of the stream with most kernels repeats itself once a step
+ * (engine/steps.h). Of the names in a period one that comes once (or else the rarest) is chosen, and its kernels are
+ * the marks: exact, also when a step is longer than others or has a kernel more.
  */
 #include <dirent.h>
 #include <fcntl.h>
@@ -18,8 +19,18 @@
 #include "engine/steps.h"
 #include "record/record_read.h"
 
-enum { PROCESSES = 64, STREAMS = 16, KERNELS = 4000000, LOOKED_AT = 200000, LEAST_KERNELS = 12, CANDIDATES = 400, TRIED = 4000, LONGEST_TRIED = 1000 };
-#define TRIED_MATCH 0.95 /* share of the kernels that must repeat; more than engine/steps.c asks, because more is tried */
+enum {
+    PROCESSES = 64,
+    STREAMS = 16,
+    KERNELS = 4000000,
+    LOOKED_AT = 200000,
+    LEAST_KERNELS = 12,
+    CANDIDATES = 400,
+    TRIED = 4000,
+    LONGEST_TRIED = 1000
+};
+#define TRIED_MATCH \
+    0.95 /* share of the kernels that must repeat; more than engine/steps.c asks, because more is tried */
 
 struct kernel {
     uint64_t start;
@@ -30,7 +41,10 @@ struct cuda_file {
     struct gw_reader reader;
     struct kernel *k;
     size_t n, cap;
-    struct { uint32_t device, stream; size_t n; } stream[STREAMS];
+    struct {
+        uint32_t device, stream;
+        size_t n;
+    } stream[STREAMS];
     size_t streams;
     int is_full;
 };
@@ -43,13 +57,19 @@ struct marks_file {
 struct gw_sweep_files {
     char folder[4096];
     int want_gpu;
-    struct { char name[64]; int is_cuda; struct cuda_file cuda; struct marks_file marks; } file[PROCESSES];
+    struct {
+        char name[64];
+        int is_cuda;
+        struct cuda_file cuda;
+        struct marks_file marks;
+    } file[PROCESSES];
     size_t files;
     struct gw_sweep_series gpu; /* steps of the main process */
     uint32_t anchor;            /* name id of the kernel that marks them; 0 none yet */
     size_t times;               /* every so many of them are one step */
     size_t anchor_file, judged; /* kernels when the rhythm was last looked for */
     double period;
+    size_t marked; /* kernels that `gpu` was made of */
 };
 
 struct gw_sweep_files *gw_sweep_files_open(const char *folder, int want_gpu)
@@ -78,7 +98,7 @@ void gw_sweep_files_close(struct gw_sweep_files *f)
     free(f);
 }
 
-/* --- reading ------------------------------------------------------------------------------------------------------------ */
+/* --- reading --- */
 
 static void take_kernel(struct cuda_file *c, const struct gw_rec_kernel *k)
 {
@@ -151,8 +171,8 @@ static void open_file(struct gw_sweep_files *f, const char *name)
 {
     char path[4096 + 80];
     int is_cuda = strncmp(name, "cuda-", 5) == 0;
-    if (f->files == PROCESSES || strlen(name) >= sizeof f->file[0].name || (!is_cuda && strncmp(name, "marks-", 6) != 0) ||
-        (is_cuda && !f->want_gpu))
+    if (f->files == PROCESSES || strlen(name) >= sizeof f->file[0].name ||
+        (!is_cuda && strncmp(name, "marks-", 6) != 0) || (is_cuda && !f->want_gpu))
         return;
     for (size_t i = 0; i < f->files; i++)
         if (strcmp(f->file[i].name, name) == 0)
@@ -207,7 +227,7 @@ int gw_sweep_files_gpu_ended(const struct gw_sweep_files *f)
     return 0;
 }
 
-/* --- rhythm --------------------------------------------------------------------------------------------------------------- */
+/* --- rhythm --- */
 
 static int by_start(const void *a, const void *b)
 {
@@ -215,7 +235,8 @@ static int by_start(const void *a, const void *b)
     return (x->start > y->start) - (x->start < y->start);
 }
 
-/* The kernels of the busiest stream, at most the last LOOKED_AT of them, in order of time. NULL: too few, or no memory. */
+/* The kernels of the busiest stream, at most the last LOOKED_AT of them, in order of time. NULL: too few, or no memory.
+ */
 static struct kernel *main_stream(const struct cuda_file *c, size_t most, size_t *n)
 {
     size_t s = 0;
@@ -237,8 +258,8 @@ static struct kernel *main_stream(const struct cuda_file *c, size_t most, size_t
     return out;
 }
 
-/* How often `name` comes in a period of `p` kernels, and how many of its kernels follow the one so many before them by exactly
- * p. `at` has room for n positions. */
+/* How often `name` comes in a period of `p` kernels, and how many of its kernels follow the one so many before them by
+ * exactly p. `at` has room for n positions. */
 static size_t regular(const struct kernel *k, size_t n, size_t p, uint32_t name, size_t *at, size_t *times)
 {
     size_t seen = 0, hits = 0;
@@ -273,8 +294,8 @@ static uint32_t marker(const struct kernel *k, size_t n, size_t p, size_t *times
     return best;
 }
 
-/* gw_steps_period() tries the distances at which single names come back. Where every name comes several times a step it finds
- * none: then all short periods are tried, on the last kernels only. */
+/* gw_steps_period() tries the distances at which single names come back. Where every name comes several times a step it
+ * finds none: then all short periods are tried, on the last kernels only. */
 static size_t period_by_trial(const uint32_t *seq, size_t n)
 {
     if (n > TRIED) {
@@ -315,6 +336,8 @@ static void find_rhythm(struct gw_sweep_files *f, const struct cuda_file *c)
     free(k);
 }
 
+void gw_sweep_files_forget(struct gw_sweep_files *f) { f->judged = 0; }
+
 const struct gw_sweep_series *gw_sweep_files_gpu(struct gw_sweep_files *f, double *kernels)
 {
     size_t best = PROCESSES;
@@ -324,11 +347,17 @@ const struct gw_sweep_series *gw_sweep_files_gpu(struct gw_sweep_files *f, doubl
     if (best == PROCESSES)
         return NULL;
     const struct cuda_file *c = &f->file[best].cuda;
-    if (best != f->anchor_file || c->n > f->judged + f->judged / 2 + LEAST_KERNELS) { /* again when there is half as much more */
+    if (best != f->anchor_file ||
+        c->n > f->judged + f->judged / 2 + LEAST_KERNELS) { /* again when there is half as much more */
         find_rhythm(f, c);
         f->anchor_file = best;
         f->judged = c->n;
+        f->marked = 0;
     }
+    *kernels = f->period;
+    if (f->marked == c->n) /* nothing new */
+        return f->gpu.n ? &f->gpu : NULL;
+    f->marked = c->n;
     f->gpu.n = 0;
     size_t n;
     struct kernel *k = f->anchor ? main_stream(c, SIZE_MAX, &n) : NULL;
@@ -336,6 +365,5 @@ const struct gw_sweep_series *gw_sweep_files_gpu(struct gw_sweep_files *f, doubl
         if (k[i].name == f->anchor && seen++ % f->times == 0)
             gw_sweep_series_add(&f->gpu, (int64_t)k[i].start, NAN, 0);
     free(k);
-    *kernels = f->period;
     return f->gpu.n ? &f->gpu : NULL;
 }

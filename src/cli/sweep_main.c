@@ -37,7 +37,7 @@ static int64_t clock_of(clockid_t id)
     return (int64_t)ts.tv_sec * SEC + ts.tv_nsec;
 }
 
-/* --- progress ----------------------------------------------------------------------------------------------------------- */
+/* --- progress --- */
 
 static int shows_progress(const struct state *st)
 {
@@ -57,7 +57,8 @@ static void time_left(const struct state *st, char *buf, size_t cap)
     struct gw_sweep_verdict v;
     gw_sweep_judge(&st->o->sweep, &v);
     *buf = 0;
-    double left = (double)st->ask.left * v.mean_s, budget = (double)(st->o->budget_ns - (clock_of(CLOCK_MONOTONIC) - st->begun)) * 1e-9;
+    double left = (double)st->ask.left * v.mean_s,
+           budget = (double)(st->o->budget_ns - (clock_of(CLOCK_MONOTONIC) - st->begun)) * 1e-9;
     if (st->o->budget_ns && (isnan(left) || budget < left))
         left = budget > 0 ? budget : 0;
     if (left < 120)
@@ -76,14 +77,17 @@ static void progress(void *user, double seconds, double rate, double error)
     time_left(st, left, sizeof left);
     if (!isnan(rate) && isfinite(error)) {
         char text[64];
-        snprintf(value, sizeof value, "%s \xc2\xb1%.0f\xc2\xa0%%, ", gw_sweep_rate_text(&st->result, rate, text, sizeof text), 100 * error);
+        snprintf(value, sizeof value, "%s \xc2\xb1%.0f\xc2\xa0%%, ",
+                 gw_sweep_rate_text(&st->result, rate, text, sizeof text), 100 * error);
     }
     snprintf(line, sizeof line, _("gpuwhy: %s: %s%.0f s; run %zu of about %zu%s"), setting, value, seconds, st->run + 1,
              st->run + st->ask.left, left);
     gw_cli_plain_blanks(line);
     char clean[600];
-    gw_clean_copy(clean, (size_t)gw_cli_columns(STDERR_FILENO) < sizeof clean ? (size_t)gw_cli_columns(STDERR_FILENO) : sizeof clean, line,
-                  gw_cli_unicode());
+    gw_clean_copy(clean,
+                  (size_t)gw_cli_columns(STDERR_FILENO) < sizeof clean ? (size_t)gw_cli_columns(STDERR_FILENO)
+                                                                       : sizeof clean,
+                  line, gw_cli_unicode());
     fprintf(stderr, "\r%s\033[K", clean);
     fflush(stderr);
     st->drawn = 1;
@@ -102,18 +106,20 @@ static void say_run(struct state *st, const struct gw_sweep_run *run)
     st->ask.left = gw_sweep_next(&probe, &next) ? next.left : 0;
     time_left(st, left, sizeof left);
     if (run->outcome == GW_SWEEP_OK)
-        gw_cli_error(_("%s: %s, known to %.1f %%, in %.0f s%s"), setting, gw_sweep_rate_text(&st->result, run->rate, text, sizeof text),
-                     100 * run->error, run->took_s, left);
+        gw_cli_error(_("%s: %s, known to %.1f %%, in %.0f s%s"), setting,
+                     gw_sweep_rate_text(&st->result, run->rate, text, sizeof text), 100 * run->error, run->took_s,
+                     left);
     else
         gw_cli_error("%s: %s: %s", setting, _(gw_sweep_outcome_text(run->outcome)), run->why);
 }
 
-/* --- the loop -------------------------------------------------------------------------------------------------------------- */
+/* --- the loop --- */
 
 /* What is counted, once the first run showed where steps come from. */
 static void name_unit(struct state *st)
 {
-    static const enum gw_sweep_found_by found[] = {GW_SWEEP_FOUND_NOT, GW_SWEEP_FOUND_GPU, GW_SWEEP_FOUND_LOADER, GW_SWEEP_FOUND_OUTPUT};
+    static const enum gw_sweep_found_by found[] = {GW_SWEEP_FOUND_NOT, GW_SWEEP_FOUND_GPU, GW_SWEEP_FOUND_LOADER,
+                                                   GW_SWEEP_FOUND_OUTPUT};
     st->result.found_by = found[st->o->job.source];
     st->result.unit = st->o->unit;
     if (st->o->unit == GW_SWEEP_STEPS && st->o->job.source == GW_SWEEP_BY_LOADER)
@@ -151,7 +157,8 @@ static int remember(struct state *st, const struct gw_sweep_run *run)
     memset(&err, 0, sizeof err);
     if (gw_sweep_add(&st->o->sweep, run) < 0)
         return gw_cli_no_memory(st->o->command);
-    if (st->o->resume && gw_sweep_state_add(st->o->resume, st->o->plan, &st->o->sweep, st->began_realtime, (int)st->o->job.source, run, &err) < 0)
+    if (st->o->resume && gw_sweep_state_add(st->o->resume, st->o->plan, &st->o->sweep, st->began_realtime,
+                                            (int)st->o->job.source, run, &err) < 0)
         return gw_cli_fail(&err);
     return GW_EXIT_OK;
 }
@@ -190,7 +197,7 @@ static int loop(struct state *st)
     return GW_EXIT_OK;
 }
 
-/* --- what comes next at the knee --------------------------------------------------------------------------------------------- */
+/* --- what comes next at the knee --- */
 
 static const char *keep(struct gw_arena *a, const char *s) { return s ? gw_arena_strdup(a, s) : NULL; }
 
@@ -201,8 +208,8 @@ static void next_limit(struct state *st, struct gw_arena *arena)
     const struct gw_sweep_verdict *v = &st->result.verdict;
     char folder[] = "/tmp/gpuwhy-knee-XXXXXX";
     int64_t left = o->budget_ns - (clock_of(CLOCK_MONOTONIC) - st->begun);
-    if (o->no_diagnosis || o->is_parts || !o->job.saw_kernels || v->knee == GW_SWEEP_NONE || st->result.stop != GW_SWEEP_DONE ||
-        (o->budget_ns && left < RECORD_NEEDS) || !mkdtemp(folder))
+    if (o->no_diagnosis || o->is_parts || !o->job.saw_kernels || v->knee == GW_SWEEP_NONE ||
+        st->result.stop != GW_SWEEP_DONE || (o->budget_ns && left < RECORD_NEEDS) || !mkdtemp(folder))
         return;
     if (!o->cli.quiet)
         gw_cli_error("%s", _("recording the job at the knee, to see what limits it there"));
@@ -221,7 +228,7 @@ static void next_limit(struct state *st, struct gw_arena *arena)
     gw_sweep_remove(folder);
 }
 
-/* --- start and report ----------------------------------------------------------------------------------------------------------- */
+/* --- start and report --- */
 
 static void write_text(FILE *out, void *user)
 {
@@ -285,10 +292,13 @@ static void advise(const struct state *st)
     if (st->result.verdict.kind != GW_SWEEP_NOTHING || !o->sweep.runs)
         return;
     if (o->sweep.run[o->sweep.runs - 1].outcome == GW_SWEEP_NO_STEPS && o->job.source == GW_SWEEP_BY_OUTPUT)
-        gw_cli_error("%s", _("no rate could be read; look at what the job prints, and give --metric a pattern that matches it"));
+        gw_cli_error(
+            "%s", _("no rate could be read; look at what the job prints, and give --metric a pattern that matches it"));
     else if (o->sweep.run[o->sweep.runs - 1].outcome == GW_SWEEP_NO_STEPS)
-        gw_cli_error("%s", _("no steps were seen; name a line that the job prints each step: --metric='step [0-9]+', or its rate: "
-                             "--metric='([0-9.]+) it/s'; a slow start needs a longer --point-limit"));
+        gw_cli_error(
+            "%s",
+            _("no steps were seen; name a line that the job prints each step: --metric='step [0-9]+', or its rate: "
+              "--metric='([0-9.]+) it/s'; a slow start needs a longer --point-limit"));
     else
         gw_cli_error("%s", _("the job failed at every setting that was tried; run it once by hand with one of them"));
 }

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- series ------------------------------------------------------------------------------------------------------------ */
+/* --- series --- */
 
 void gw_sweep_series_add(struct gw_sweep_series *s, int64_t at, double value, int has_value)
 {
@@ -47,7 +47,7 @@ void gw_sweep_series_rate(const struct gw_sweep_series *s, struct gw_sweep_rate 
         gw_sweep_rate_of_marks(s->at, s->n, out);
 }
 
-/* --- output ------------------------------------------------------------------------------------------------------------- */
+/* --- output --- */
 
 int gw_sweep_pattern_compile(struct gw_sweep_pattern *p, const char *text, char *why, size_t cap)
 {
@@ -121,7 +121,7 @@ void gw_sweep_output_feed(struct gw_sweep_output *o, int stream, const char *dat
     }
 }
 
-/* --- why a job failed ----------------------------------------------------------------------------------------------------- */
+/* --- why a job failed --- */
 
 static int has_word(const char *text, const char *word)
 {
@@ -135,9 +135,20 @@ static int has_word(const char *text, const char *word)
 static int speaks_of_memory(const char *line)
 {
     /* CUDA, cuDNN, cuBLAS and NCCL; PyTorch, JAX, TensorFlow; Python, C++ and the C library. */
-    static const char *const words[] = {"out of memory", "outofmemory", "out_of_memory", "resource_exhausted", "resourceexhausted",
-                                        "alloc_failed", "memoryerror", "bad_alloc", "cannot allocate memory", "can't allocate memory",
-                                        "unable to allocate", "not enough memory", "no space left on device (28)", "oom-kill"};
+    static const char *const words[] = {"out of memory",
+                                        "outofmemory",
+                                        "out_of_memory",
+                                        "resource_exhausted",
+                                        "resourceexhausted",
+                                        "alloc_failed",
+                                        "memoryerror",
+                                        "bad_alloc",
+                                        "cannot allocate memory",
+                                        "can't allocate memory",
+                                        "unable to allocate",
+                                        "not enough memory",
+                                        "no space left on device (28)",
+                                        "oom-kill"};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (has_word(line, words[i]))
             return 1;
@@ -172,7 +183,8 @@ void gw_sweep_output_why(const struct gw_sweep_output *o, char *buf, size_t cap,
         snprintf(line, sizeof line, "%.*s", (int)(end - text), text);
         int r = speaks_of_memory(line) ? 3 : is_telling(line) ? 2 : 1;
         *is_memory |= r == 3;
-        if (r > rank || (r == rank && r < 3)) { /* the last one, but the first that speaks of memory: others only pass it on */
+        if (r > rank ||
+            (r == rank && r < 3)) { /* the last one, but the first that speaks of memory: others only pass it on */
             rank = r;
             copy_line(buf, cap, text, (size_t)(end - text));
         }

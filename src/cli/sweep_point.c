@@ -18,12 +18,14 @@
 #define MS 1000000ll
 #define SEC 1000000000ll
 #define LOOK_EVERY (250 * MS)
-#define GPU_FIRST (3 * SEC)       /* batches are seen this long: the GPU's rhythm had its chance */
-#define SILENCE (10 * SEC)        /* without a step for this long ... */
-#define SILENT_STEPS 20           /* ... and for so many times the longest one: it hangs */
+#define GPU_FIRST (3 * SEC) /* batches are seen this long: the GPU's rhythm had its chance */
+#define SILENCE (10 * SEC)  /* without a step for this long ... */
+#define SILENT_STEPS 20     /* ... and for so many times the longest one: it hangs */
 #define SILENCE_AT_LIMIT (1 * SEC)
+#define GPU_LATENCY (4 * SEC)     /* records of kernels come in buffers, a second or two late */
+#define SAME_RHYTHM 0.03          /* found again, it must give the same rate */
 #define RECORD_LONGEST (40 * SEC)
-enum { LEAST_STEPS = 8, ENV_MAX = 64, GPU_RECORDS = 200 };
+enum { LEAST_STEPS = 8, ENV_MAX = 64, GPU_RECORDS = 200, READS = 100 };
 
 static int64_t now_ns(void)
 {
@@ -32,7 +34,7 @@ static int64_t now_ns(void)
     return (int64_t)ts.tv_sec * SEC + ts.tv_nsec;
 }
 
-/* --- the command at a point -------------------------------------------------------------------------------------------- */
+/* --- the command at a point --- */
 
 int gw_sweep_has_place(const char *text, const char *name)
 {
@@ -105,7 +107,8 @@ static void add_env(char **env, const char *name, const char *value)
 }
 
 /* What the recorder sets, what the user sets, and what the hook shall do. */
-static char **environment(const struct gw_sweep_job *job, const struct gw_session *rec, const struct gw_sweep *s, size_t point)
+static char **environment(const struct gw_sweep_job *job, const struct gw_session *rec, const struct gw_sweep *s,
+                          size_t point)
 {
     static const char *const setting[] = {"GPUWHY_LOADER_WORKERS", "GPUWHY_LOADER_PREFETCH", "GPUWHY_LOADER_PIN",
                                           "GPUWHY_LOADER_PERSISTENT"};
@@ -137,7 +140,7 @@ static char **environment(const struct gw_sweep_job *job, const struct gw_sessio
     return env;
 }
 
-/* --- one run ------------------------------------------------------------------------------------------------------------- */
+/* --- one run --- */
 
 enum end { GOES_ON, KNOWN, TIME_IS_UP, HANGS, ENDED, STOPPED };
 
@@ -149,10 +152,10 @@ struct live {
     struct gw_child child;
     struct gw_sweep_output output;
     struct gw_sweep_files *files;
-    struct gw_sweep_rate rate;  /* of the source that was chosen; in steps */
+    struct gw_sweep_rate rate; /* of the source that was chosen; in steps */
     enum gw_sweep_source source;
-    double kernels, factor;     /* kernels a step; samples a step */
-    int pipe[2], signals;       /* read ends; -1 closed */
+    double kernels, factor; /* kernels a step; samples a step */
+    int pipe[2], signals;   /* read ends; -1 closed */
     int64_t started, moved, look, loader_since;
     size_t moved_n;
     char folder[64];
@@ -161,8 +164,8 @@ struct live {
 static void take_output(struct live *v, int stream)
 {
     char buf[8192];
-    for (ssize_t n; v->pipe[stream] >= 0;) {
-        n = read(v->pipe[stream], buf, sizeof buf);
+    for (int i = 0; i < READS && v->pipe[stream] >= 0; i++) { /* a job that prints without end must not keep us here */
+        ssize_t n = read(v->pipe[stream], buf, sizeof buf);
         if (n > 0) {
             gw_sweep_output_feed(&v->output, stream, buf, (size_t)n, now_ns());
         } else {
@@ -219,6 +222,20 @@ static const struct gw_sweep_series *choose(struct live *v, int64_t now)
     return loader;
 }
 
+/* The rhythm was found when fewer kernels were there, perhaps those that made the model: is it the same over all of them? */
+static int is_confirmed(struct live *v)
+{
+    struct gw_sweep_rate again;
+    if (v->source != GW_SWEEP_BY_GPU)
+        return 1;
+    gw_sweep_files_forget(v->files);
+    const struct gw_sweep_series *series = gw_sweep_files_gpu(v->files, &v->kernels);
+    if (!series)
+        return 0;
+    gw_sweep_series_rate(series, &again);
+    return fabs(again.rate / v->rate.rate - 1) < SAME_RHYTHM;
+}
+
 static enum end look(struct live *v, int64_t now)
 {
     static const struct gw_sweep_series empty;
@@ -238,23 +255,28 @@ static enum end look(struct live *v, int64_t now)
     if (v->child.ended)
         return ENDED;
     if (v->rate.is_settled && v->rate.steady_s * 1e9 >= (double)v->job->least_ns &&
-        v->rate.count - v->rate.warmup >= LEAST_STEPS && gw_sweep_enough(v->s, v->ask, rate, v->rate.error))
+        v->rate.count - v->rate.warmup >= LEAST_STEPS && gw_sweep_enough(v->s, v->ask, rate, v->rate.error) &&
+        is_confirmed(v))
         return KNOWN;
-    int64_t silent = now - v->moved;
+    int64_t silent = now - v->moved - (v->source == GW_SWEEP_BY_GPU ? GPU_LATENCY : 0);
     double longest = v->rate.longest_s > 0 ? v->rate.longest_s * 1e9 : 0;
     if (v->moved_n && !series->is_full && silent > SILENCE && (double)silent > SILENT_STEPS * longest &&
         !(v->source == GW_SWEEP_BY_GPU && gw_sweep_files_gpu_ended(v->files)))
         return HANGS;
     if (now - v->started < v->job->limit_ns)
         return GOES_ON;
-    return v->moved_n && !series->is_full && silent > SILENCE_AT_LIMIT && (double)silent > SILENT_STEPS / 2 * longest ? HANGS : TIME_IS_UP;
+    return v->moved_n && !series->is_full && silent > SILENCE_AT_LIMIT && (double)silent > SILENT_STEPS / 2 * longest
+               ? HANGS
+               : TIME_IS_UP;
 }
 
 static void wait_for(struct live *v, int64_t until)
 {
     int64_t left = until - now_ns();
     struct timespec ts = {left > 0 ? left / SEC : 0, left > 0 ? left % SEC : 0};
-    struct pollfd p[3] = {{.fd = v->signals, .events = POLLIN}, {.fd = v->pipe[0], .events = POLLIN}, {.fd = v->pipe[1], .events = POLLIN}};
+    struct pollfd p[3] = {{.fd = v->signals, .events = POLLIN},
+                          {.fd = v->pipe[0], .events = POLLIN},
+                          {.fd = v->pipe[1], .events = POLLIN}};
     (void)ppoll(p, 3, &ts, NULL);
 }
 
@@ -280,7 +302,7 @@ static enum end follow(struct live *v)
     }
 }
 
-/* --- what became of it ----------------------------------------------------------------------------------------------------- */
+/* --- what became of it --- */
 
 static void failed(enum gw_sweep_outcome o, struct gw_sweep_run *out)
 {
@@ -311,7 +333,8 @@ static void no_steps(struct live *v, enum end e, struct gw_sweep_run *out)
     failed(GW_SWEEP_NO_STEPS, out);
     double s = (double)(now_ns() - v->started) * 1e-9;
     if (v->job->source == GW_SWEEP_BY_OUTPUT && v->moved_n)
-        snprintf(out->why, sizeof out->why, _("only %zu matches in the output in %.0f s; a rate needs at least 5"), v->moved_n, s);
+        snprintf(out->why, sizeof out->why, _("only %zu matches in the output in %.0f s; a rate needs at least 5"),
+                 v->moved_n, s);
     else if (v->job->source == GW_SWEEP_BY_OUTPUT)
         snprintf(out->why, sizeof out->why, _("nothing in the output matched in %.0f s"), s);
     else if (v->moved_n)
@@ -320,7 +343,8 @@ static void no_steps(struct live *v, enum end e, struct gw_sweep_run *out)
         snprintf(out->why, sizeof out->why, _("%llu kernels ran in %.0f s, without a rhythm in them"),
                  (unsigned long long)gw_sweep_files_kernels(v->files), s);
     else if (e == ENDED)
-        snprintf(out->why, sizeof out->why, _("it ended after %.1f s; neither GPU work nor batches of a DataLoader were seen"), s);
+        snprintf(out->why, sizeof out->why,
+                 _("it ended after %.1f s; neither GPU work nor batches of a DataLoader were seen"), s);
     else
         snprintf(out->why, sizeof out->why, _("neither GPU work nor batches of a DataLoader were seen in %.0f s"), s);
 }
@@ -338,7 +362,8 @@ static void conclude(struct live *v, enum end e, struct gw_sweep_run *out)
         ended_badly(v, out);
     } else if (e == HANGS) {
         failed(GW_SWEEP_HUNG, out);
-        snprintf(out->why, sizeof out->why, _("%zu steps, then none for %.0f s"), v->moved_n, (double)(now_ns() - v->moved) * 1e-9);
+        snprintf(out->why, sizeof out->why, _("%zu steps, then none for %.0f s"), v->moved_n,
+                 (double)(now_ns() - v->moved) * 1e-9);
     } else if (isnan(v->rate.rate) || !isfinite(v->rate.error) || !(out->rate > 0)) {
         no_steps(v, e, out);
     } else if (v->job->source == GW_SWEEP_BY_AUTO) {
@@ -369,10 +394,11 @@ static void check_settings(struct live *v, struct gw_sweep_run *out)
     if (*h.error)
         snprintf(out->why, sizeof out->why, _("the DataLoader refused the setting: %s"), h.error);
     else
-        snprintf(out->why, sizeof out->why, "%s", _("no DataLoader was made; the job must use PyTorch, in a Python that reads PYTHONPATH"));
+        snprintf(out->why, sizeof out->why, "%s",
+                 _("no DataLoader was made; the job must use PyTorch, in a Python that reads PYTHONPATH"));
 }
 
-/* --- start and end ------------------------------------------------------------------------------------------------------------ */
+/* --- start and end --- */
 
 static int pipes(int read_end[2], int streams[3])
 {
@@ -400,7 +426,8 @@ static void close_all(int *fd, int n)
 static int cannot_start(const struct gw_child *c, const char *name)
 {
     int why = c->exec_errno ? c->exec_errno : errno;
-    gw_cli_error(_("%s: cannot be started: %s; write the command as you would type it, behind --"), name, strerror(why));
+    gw_cli_error(_("%s: cannot be started: %s; write the command as you would type it, behind --"), name,
+                 strerror(why));
     return GW_EUSAGE;
 }
 
@@ -425,7 +452,8 @@ static int start(struct live *v, size_t point, const char *folder, const struct 
         goto out;
     rc = GW_EIO;
     if (pipes(v->pipe, streams) != 0) {
-        gw_cli_error(_("cannot make a pipe for the job: %s; raise the limit on open files (ulimit -n)"), strerror(errno));
+        gw_cli_error(_("cannot make a pipe for the job: %s; raise the limit on open files (ulimit -n)"),
+                     strerror(errno));
         goto out;
     }
     v->started = now_ns();
@@ -483,11 +511,13 @@ static int temporary(char *folder, size_t cap)
     const char *base = getenv("TMPDIR");
     if (snprintf(folder, cap, "%s/gpuwhy-sweep-XXXXXX", base && *base ? base : "/tmp") < (int)cap && mkdtemp(folder))
         return 0;
-    gw_cli_error(_("%s: cannot make a folder: %s; set TMPDIR to one that can be written"), base && *base ? base : "/tmp", strerror(errno));
+    gw_cli_error(_("%s: cannot make a folder: %s; set TMPDIR to one that can be written"),
+                 base && *base ? base : "/tmp", strerror(errno));
     return -1;
 }
 
-int gw_sweep_point_run(struct gw_sweep_job *job, const struct gw_sweep *s, const struct gw_sweep_ask *ask, struct gw_sweep_run *out)
+int gw_sweep_point_run(struct gw_sweep_job *job, const struct gw_sweep *s, const struct gw_sweep_ask *ask,
+                       struct gw_sweep_run *out)
 {
     struct live *v = calloc(1, sizeof *v);
     struct gw_sweep_memory m = {NAN, NAN, NAN};
@@ -533,7 +563,7 @@ int gw_sweep_point_record(struct gw_sweep_job *job, const struct gw_sweep *s, si
     memset(&o, 0, sizeof o);
     o.max_bytes = 2ull << 30;
     o.kinds = GW_CK_ALL;
-    o.quiet = o.always = 1;
+    o.quiet = o.always = o.no_machine = o.no_pm = 1; /* our loop takes the end of any child: no helpers */
     o.first_ns = 3 * SEC, o.first_len_ns = o.window_ns = 2 * SEC, o.period_ns = 20 * SEC; /* as gpuwhy run has them */
     if (!v)
         return GW_ENOMEM;

@@ -1,11 +1,12 @@
 /*
  * sweep_point.h - one run of the job at one point: start, follow, measure, end.
  *
- * The job gets /dev/null as input; its output is read, not shown. It ends when the rate is known well enough, or at the time
- * limit, or when it hangs: TERM to every process that descends from it, KILL three seconds later to what is left. Processes
- * that left their parent are found too, because they become our children (PR_SET_CHILD_SUBREAPER).
+ * The job gets /dev/null as input; its output is read, not shown. It ends when the rate is known well enough, or at the
+ * time limit, or when it hangs: TERM to every process that descends from it, KILL three seconds later to what is left.
+ * Processes that left their parent are found too, because they become our children (PR_SET_CHILD_SUBREAPER).
  *
- *     gw_sweep_point_run(&job, &sweep, &ask, &run);     0: `run` filled; GW_EINTR: the user wants to stop; else it was said
+ *     gw_sweep_point_run(&job, &sweep, &ask, &run);     0: `run` filled; GW_EINTR: the user wants to stop; else it was
+ * said
  */
 #ifndef GW_SWEEP_POINT_H
 #define GW_SWEEP_POINT_H
@@ -21,31 +22,33 @@ enum gw_sweep_source { GW_SWEEP_BY_AUTO, GW_SWEEP_BY_GPU, GW_SWEEP_BY_LOADER, GW
 enum gw_sweep_loader { GW_SWEEP_WORKERS, GW_SWEEP_PREFETCH, GW_SWEEP_PIN, GW_SWEEP_PERSISTENT, GW_SWEEP_LOADER_COUNT };
 
 struct gw_sweep_job {
-    char **command;                      /* with {name} for the value of a knob; NULL-terminated */
-    const char *const *env;              /* NAME=VALUE, the same; `envs` of them */
+    char **command;         /* with {name} for the value of a knob; NULL-terminated */
+    const char *const *env; /* NAME=VALUE, the same; `envs` of them */
     size_t envs;
-    int loader_setting[GW_SWEEP_KNOBS];  /* enum gw_sweep_loader of a knob that the hook applies, -1 none */
-    const char *alone;                   /* "loader" or "model"; NULL the whole job */
-    int counts_samples;                  /* batches are multiplied by the batch size that the hook saw: --loader-only */
+    int loader_setting[GW_SWEEP_KNOBS]; /* enum gw_sweep_loader of a knob that the hook applies, -1 none */
+    const char *alone;                  /* "loader" or "model"; NULL the whole job */
+    int counts_samples;                 /* batches are multiplied by the batch size that the hook saw: --loader-only */
     enum gw_sweep_source source;
     struct gw_sweep_pattern pattern;
-    int no_gpu;                          /* nothing is loaded into the job */
-    int is_samples;                      /* steps are multiplied by the batch */
+    int no_gpu;     /* nothing is loaded into the job */
+    int is_samples; /* steps are multiplied by the batch */
     size_t batch_knob;
-    int64_t limit_ns, least_ns;          /* of a run; of the steady stretch */
-    int64_t began_ns;                    /* CLOCK_MONOTONIC at the start of the sweep */
+    int64_t limit_ns, least_ns; /* of a run; of the steady stretch */
+    int64_t began_ns;           /* CLOCK_MONOTONIC at the start of the sweep */
     /* Called a few times a second: for the progress line. */
     void (*progress)(void *user, double seconds, double rate, double error);
     void *user;
     /* filled by the runs */
-    int loaders_changed;                 /* loaders that were made with a setting of ours, in the last run */
-    char alone_what[120];                /* the loader that was emptied: data set and batch */
-    double alone_batch;                  /* its batch size; NAN unknown */
+    int loaders_changed;  /* loaders that were made with a setting of ours, in the last run */
+    char alone_what[120]; /* the loader that was emptied: data set and batch */
+    double alone_batch;   /* its batch size; NAN unknown */
     int saw_kernels;
 };
 
-int gw_sweep_point_run(struct gw_sweep_job *job, const struct gw_sweep *s, const struct gw_sweep_ask *ask, struct gw_sweep_run *out);
-/* Runs the job at a point under the full recorder, into `folder`, until it holds a window of GPU work. 0: there is one. */
+int gw_sweep_point_run(struct gw_sweep_job *job, const struct gw_sweep *s, const struct gw_sweep_ask *ask,
+                       struct gw_sweep_run *out);
+/* Runs the job at a point under the full recorder, into `folder`, until it holds a window of GPU work. 0: there is one.
+ */
 int gw_sweep_point_record(struct gw_sweep_job *job, const struct gw_sweep *s, size_t point, const char *folder);
 
 /* "text with {workers}" -> "text with 4", for malloc(). NULL: out of memory. */
@@ -53,7 +56,7 @@ char *gw_sweep_fill(const char *text, const struct gw_sweep *s, size_t point);
 /* 1 when `text` has "{name}" in it. */
 int gw_sweep_has_place(const char *text, const char *name);
 
-/* --- sweep_tree.c ------------------------------------------------------------------------------------------------------ */
+/* --- sweep_tree.c --- */
 
 /* Ends every process below us, the job first. */
 void gw_sweep_tree_end(struct gw_child *c, int proc);
@@ -68,10 +71,10 @@ void gw_sweep_tree_memory(struct gw_session *s, struct gw_sweep_memory *m);
 void gw_sweep_record_gpu(const char *folder, struct gw_sweep_run *out);
 /* What the hook noted about the job's loaders. */
 struct gw_sweep_hook {
-    int applied;       /* loaders that were made with a setting of ours */
-    char error[120];   /* why one was not; "" */
-    char dataset[80];  /* class of the data set of a loader that ran alone; "" */
-    double batch;      /* its batch size; NAN unknown */
+    int applied;      /* loaders that were made with a setting of ours */
+    char error[120];  /* why one was not; "" */
+    char dataset[80]; /* class of the data set of a loader that ran alone; "" */
+    double batch;     /* its batch size; NAN unknown */
 };
 void gw_sweep_hook_read(const char *folder, struct gw_sweep_hook *h);
 /* Removes a record's folder. */

@@ -16,8 +16,9 @@ static const char head[] = "gpuwhy.sweep-state/1\n";
 enum { NUMBERS = 14 };
 static void numbers(struct gw_sweep_run *r, double *out[NUMBERS])
 {
-    double *const all[NUMBERS] = {&r->rate,      &r->error,     &r->at_s,     &r->took_s,  &r->warmup_s,     &r->steady_s,  &r->steps,
-                                  &r->gpu_bytes, &r->gpu_total, &r->gpu_busy, &r->workers, &r->worker_bytes, &r->host_free, &r->kernels};
+    double *const all[NUMBERS] = {&r->rate,     &r->error,        &r->at_s,      &r->took_s,    &r->warmup_s,
+                                  &r->steady_s, &r->steps,        &r->gpu_bytes, &r->gpu_total, &r->gpu_busy,
+                                  &r->workers,  &r->worker_bytes, &r->host_free, &r->kernels};
     memcpy(out, all, sizeof all);
 }
 
@@ -81,14 +82,17 @@ static int wrong(struct gw_error *err, const char *path, int64_t line, const cha
     return rc;
 }
 
-int gw_sweep_state_load(const char *path, const char *plan, struct gw_sweep *s, int64_t *began, int *source, struct gw_error *err)
+int gw_sweep_state_load(const char *path, const char *plan, struct gw_sweep *s, int64_t *began, int *source,
+                        struct gw_error *err)
 {
     char line[4096];
     int rc = GW_OK;
     *source = -1;
     FILE *f = fopen(path, "re");
     if (!f)
-        return errno == ENOENT ? GW_OK : gw_error_set(err, GW_EIO, path, -1, _("give --resume a file that can be read"), "%s", strerror(errno));
+        return errno == ENOENT ? GW_OK
+                               : gw_error_set(err, GW_EIO, path, -1, _("give --resume a file that can be read"), "%s",
+                                              strerror(errno));
     if (!fgets(line, sizeof line, f)) {
         rc = ferror(f) ? wrong(err, path, 1, _("cannot be read")) : GW_OK; /* empty: as good as new */
         goto out;
@@ -131,7 +135,8 @@ int gw_sweep_state_add(const char *path, const char *plan, const struct gw_sweep
     double *field[NUMBERS];
     FILE *f = fopen(path, "ae");
     if (!f)
-        return gw_error_set(err, GW_EIO, path, -1, _("give --resume a file that can be written"), "%s", strerror(errno));
+        return gw_error_set(err, GW_EIO, path, -1, _("give --resume a file that can be written"), "%s",
+                            strerror(errno));
     if (ftell(f) == 0)
         fprintf(f, "%splan %s\nbegan %" PRId64 "\n", head, plan, began);
     values(s, run->point, text, sizeof text);
@@ -145,6 +150,7 @@ int gw_sweep_state_add(const char *path, const char *plan, const struct gw_sweep
     fprintf(f, "\t%s\n", r.why);
     int bad = ferror(f);
     if (fclose(f) != 0 || bad)
-        return gw_error_set(err, GW_EIO, path, -1, _("give --resume a file that can be written"), "%s", strerror(errno));
+        return gw_error_set(err, GW_EIO, path, -1, _("give --resume a file that can be written"), "%s",
+                            strerror(errno));
     return GW_OK;
 }

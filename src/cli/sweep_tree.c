@@ -1,4 +1,5 @@
-/* sweep_tree.c - the processes of a job that is measured: their memory, their end; and what its record says of the GPU. */
+/* sweep_tree.c - the processes of a job that is measured: their memory, their end; and what its record says of the GPU.
+ */
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
@@ -20,7 +21,7 @@
 #define MS 1000000ll
 enum { GRACE_MS = 3000, KILL_MS = 5000, LOOK_MS = 20, DEPTH = 32, PROCESSES = 4096, GPUS = 64 };
 
-/* --- end --------------------------------------------------------------------------------------------------------------- */
+/* --- end --- */
 
 struct found {
     int proc, depth;
@@ -97,7 +98,7 @@ void gw_sweep_tree_end(struct gw_child *c, int proc)
     free(f);
 }
 
-/* --- memory of the host --------------------------------------------------------------------------------------------------- */
+/* --- memory of the host --- */
 
 /* Sum of the "NAME: N kB" lines of a file, in bytes; NAN when there is none. */
 static double kilobytes(const char *text, const char *name)
@@ -136,8 +137,8 @@ static double small_number(const char *path)
     return isdigit((unsigned char)*text) ? strtod(text, NULL) : NAN;
 }
 
-/* A forked copy of its parent, or a worker that was spawned. The tree's flag is from its first look, when the parent may have
- * been a wrapper that became the job afterwards: so the command lines are compared now. */
+/* A forked copy of its parent, or a worker that was spawned. The tree's flag is from its first look, when the parent
+ * may have been a wrapper that became the job afterwards: so the command lines are compared now. */
 static int is_worker(const struct gw_session *s, const struct gw_tree_process *p)
 {
     char own[512], parent[512];
@@ -173,7 +174,7 @@ void gw_sweep_tree_memory(struct gw_session *s, struct gw_sweep_memory *m)
         m->host_free = limit - used;
 }
 
-/* --- the GPU, out of the record ---------------------------------------------------------------------------------------------- */
+/* --- the GPU, out of the record --- */
 
 struct gpu {
     double first, most, total, busy;
@@ -263,7 +264,7 @@ void gw_sweep_record_gpu(const char *folder, struct gw_sweep_run *out)
     out->gpu_busy = best->busy_looks ? best->busy / (double)best->busy_looks : NAN;
 }
 
-/* --- the hook's notes -------------------------------------------------------------------------------------------------------------- */
+/* --- the hook's notes --- */
 
 /* The text of a key in a line that Python's json.dumps() wrote; "" when it is not there. */
 static void text_of(const char *line, const char *key, char *out, size_t cap)
@@ -297,7 +298,8 @@ void gw_sweep_hook_read(const char *folder, struct gw_sweep_hook *h)
     h->batch = NAN;
     for (struct dirent *e; d && (e = readdir(d));) {
         char line[2048];
-        int fd = strncmp(e->d_name, "hook-", 5) == 0 ? openat(dirfd(d), e->d_name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW) : -1;
+        int fd =
+            strncmp(e->d_name, "hook-", 5) == 0 ? openat(dirfd(d), e->d_name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW) : -1;
         FILE *f = fd >= 0 ? fdopen(fd, "r") : NULL;
         while (f && fgets(line, sizeof line, f))
             hook_line(h, line);

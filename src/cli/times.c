@@ -8,7 +8,10 @@
 
 int64_t gw_cli_time(const char *s, const char **end)
 {
-    static const struct { const char *unit; double ns; } units[] = {{"ms", 1e6}, {"s", 1e9}, {"m", 60e9}, {"h", 3600e9}};
+    static const struct {
+        const char *unit;
+        double ns;
+    } units[] = {{"ms", 1e6}, {"s", 1e9}, {"m", 60e9}, {"h", 3600e9}};
     char *after;
     if (!isdigit((unsigned char)*s))
         return -1;

@@ -13,7 +13,15 @@
 #include "report/renderer.h"
 #include "sweep/sweep.h"
 
-enum gw_sweep_unit { GW_SWEEP_STEPS, GW_SWEEP_SAMPLES, GW_SWEEP_BATCHES, GW_SWEEP_LINES, GW_SWEEP_MATCHES, GW_SWEEP_VALUES_READ, GW_SWEEP_UNITS };
+enum gw_sweep_unit {
+    GW_SWEEP_STEPS,
+    GW_SWEEP_SAMPLES,
+    GW_SWEEP_BATCHES,
+    GW_SWEEP_LINES,
+    GW_SWEEP_MATCHES,
+    GW_SWEEP_VALUES_READ,
+    GW_SWEEP_UNITS
+};
 const char *gw_sweep_unit_id(unsigned u);   /* "steps", "samples", ... */
 const char *gw_sweep_unit_text(unsigned u); /* "steps/s", ...; untranslated */
 
@@ -24,19 +32,19 @@ enum gw_sweep_stop { GW_SWEEP_DONE, GW_SWEEP_BUDGET_SPENT, GW_SWEEP_INTERRUPTED 
 struct gw_sweep_result {
     const struct gw_sweep *sweep;
     struct gw_sweep_verdict verdict;
-    const char *command;       /* as the user gave it */
+    const char *command; /* as the user gave it */
     enum gw_sweep_unit unit;
     enum gw_sweep_found_by found_by;
     enum gw_sweep_stop stop;
-    double seconds;            /* wall time of this call */
-    size_t resumed;            /* runs that came from the file of --resume */
-    int cpus;                  /* that the job may use; 0 unknown */
+    double seconds;              /* wall time of this call */
+    size_t resumed;              /* runs that came from the file of --resume */
+    int cpus;                    /* that the job may use; 0 unknown */
     int by_hook[GW_SWEEP_KNOBS]; /* 1: the knob was set in the job's DataLoaders from outside */
-    int loaders_changed;       /* loaders that took the settings, in the last run */
-    int is_parts;              /* --loader-only: the points are the loader alone, the model alone, the whole job */
-    const char *alone_dataset; /* of the loader that ran alone; "" unknown */
+    int loaders_changed;         /* loaders that took the settings, in the last run */
+    int is_parts;                /* --loader-only: the points are the loader alone, the model alone, the whole job */
+    const char *alone_dataset;   /* of the loader that ran alone; "" unknown */
     double alone_batch;
-    struct {                   /* of a record of the job at the knee; NULL: there is none */
+    struct { /* of a record of the job at the knee; NULL: there is none */
         const char *finding, *layer, *sentence;
     } next;
 };
@@ -45,7 +53,7 @@ struct gw_sweep_result {
 int gw_render_sweep_terminal(const struct gw_sweep_result *r, FILE *out, const struct gw_render_options *o);
 int gw_render_sweep_json(const struct gw_sweep_result *r, FILE *out); /* schema gpuwhy.sweep/1 */
 
-/* --- sweep_words.c: sentences that every renderer needs. Texts are translated; `buf` is returned. ------------------------ */
+/* --- sweep_words.c: sentences that every renderer needs. Texts are translated; `buf` is returned. --- */
 
 /* The setting of a point: "workers=4", "workers=4 prefetch=2". */
 const char *gw_sweep_setting(const struct gw_sweep *s, size_t point, char *buf, size_t cap);

@@ -130,15 +130,16 @@ static void cost(struct view *v)
     size_t points = v->r->sweep->points;
     v->t.indent = 0;
     gw_text_style(&v->t, GW_STYLE_DIM);
-    gw_text_printf(&v->t, _("%zu runs at %zu of %zu points in %s"), v->r->sweep->runs, points - d->untried - d->skipped, points,
-                   gw_fmt_time((int64_t)(d->spent_s * 1e9)).s);
+    gw_text_printf(&v->t, _("%zu runs at %zu of %zu points in %s"), v->r->sweep->runs, points - d->untried - d->skipped,
+                   points, gw_fmt_time((int64_t)(d->spent_s * 1e9)).s);
     gw_text_style(&v->t, GW_STYLE_PLAIN);
     gw_text_line(&v->t);
 }
 
 static void how(struct view *v)
 {
-    static const char *const found[] = {"", N_("steps found by the GPU's own rhythm"), N_("steps counted by batches that the DataLoader gave"),
+    static const char *const found[] = {"", N_("steps found by the GPU's own rhythm"),
+                                        N_("steps counted by batches that the DataLoader gave"),
                                         N_("steps read from the job's output")};
     if (v->r->found_by == GW_SWEEP_FOUND_NOT)
         return;
@@ -174,7 +175,8 @@ int gw_render_sweep_terminal(const struct gw_sweep_result *r, FILE *out, const s
         char knee[128];
         fputc('\n', out);
         v.t.indent = 0;
-        gw_text_printf(&v.t, _("At %s the next limit is: %s"), gw_sweep_setting(r->sweep, r->verdict.knee, knee, sizeof knee), r->next.sentence);
+        gw_text_printf(&v.t, _("At %s the next limit is: %s"),
+                       gw_sweep_setting(r->sweep, r->verdict.knee, knee, sizeof knee), r->next.sentence);
         gw_text_line(&v.t);
     }
     return ferror(out) ? GW_EIO : GW_OK;

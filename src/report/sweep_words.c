@@ -7,9 +7,10 @@
 #include "report/fmt.h"
 #include "report/sweep_report.h"
 
-static const struct { const char *id, *text; } units[GW_SWEEP_UNITS] = {
-    {"steps", N_("steps/s")}, {"samples", N_("samples/s")}, {"batches", N_("batches/s")},
-    {"lines", N_("lines/s")}, {"matches", N_("matches/s")}, {"values", N_("(as printed)")}};
+static const struct {
+    const char *id, *text;
+} units[GW_SWEEP_UNITS] = {{"steps", N_("steps/s")}, {"samples", N_("samples/s")}, {"batches", N_("batches/s")},
+                           {"lines", N_("lines/s")}, {"matches", N_("matches/s")}, {"values", N_("(as printed)")}};
 
 const char *gw_sweep_unit_id(unsigned u) { return u < GW_SWEEP_UNITS ? units[u].id : ""; }
 const char *gw_sweep_unit_text(unsigned u) { return u < GW_SWEEP_UNITS ? units[u].text : ""; }
@@ -19,7 +20,8 @@ const char *gw_sweep_setting(const struct gw_sweep *s, size_t point, char *buf, 
     size_t n = 0;
     *buf = 0;
     for (size_t k = 0; k < s->knobs && n < cap; k++)
-        n += (size_t)snprintf(buf + n, cap - n, "%s%s=%s", k ? " " : "", s->knob[k].name, s->knob[k].value[gw_sweep_at(s, point, k)]);
+        n += (size_t)snprintf(buf + n, cap - n, "%s%s=%s", k ? " " : "", s->knob[k].name,
+                              s->knob[k].value[gw_sweep_at(s, point, k)]);
     return buf;
 }
 
@@ -35,7 +37,7 @@ const char *gw_sweep_rate_text(const struct gw_sweep_result *r, double rate, cha
     return buf;
 }
 
-/* --- the answer --------------------------------------------------------------------------------------------------------- */
+/* --- the answer --- */
 
 static double rate_at(const struct gw_sweep_result *r, size_t point)
 {
@@ -53,20 +55,25 @@ static const char *parts(const struct gw_sweep_result *r, char *buf, size_t cap)
     double noise = 3 * hypot(r->sweep->point[0].error, r->sweep->point[1].error) / 2;
     noise = noise > GW_SWEEP_TOLERANCE ? noise : GW_SWEEP_TOLERANCE;
     if (isnan(supply) || isnan(demand))
-        snprintf(buf, cap, _("Supply and demand cannot be compared: the loader alone gives %s, the model alone takes %s."), a, b);
+        snprintf(buf, cap,
+                 _("Supply and demand cannot be compared: the loader alone gives %s, the model alone takes %s."), a, b);
     else if (supply < demand * (1 - noise))
         snprintf(buf, cap,
-                 _("The loader is the limit: alone it supplies %s, while the model alone could take %s. Together they reach %s. A loader "
+                 _("The loader is the limit: alone it supplies %s, while the model alone could take %s. Together they "
+                   "reach %s. A loader "
                    "%.2g times as fast would be enough."),
                  a, b, c, demand / supply);
     else if (supply > demand * (1 + noise))
         snprintf(buf, cap,
-                 _("The loader is fast enough: alone it supplies %s, while the model alone takes %s. Together they reach %s. More workers "
+                 _("The loader is fast enough: alone it supplies %s, while the model alone takes %s. Together they "
+                   "reach %s. More workers "
                    "would bring nothing."),
                  a, b, c);
     else
         snprintf(buf, cap,
-                 _("Loader and model are evenly matched: alone the loader supplies %s and the model takes %s. Together they reach %s."), a, b, c);
+                 _("Loader and model are evenly matched: alone the loader supplies %s and the model takes %s. Together "
+                   "they reach %s."),
+                 a, b, c);
     return buf;
 }
 
@@ -82,14 +89,16 @@ static void knee_sentence(const struct gw_sweep_result *r, char *buf, size_t cap
     if (v->knee == v->best)
         n = (size_t)snprintf(buf, cap, _("Take %s: %s, the best that was measured."), knee, a);
     else if (rate_at(r, v->knee) >= (1 - GW_SWEEP_TOLERANCE) * rate_at(r, v->best))
-        n = (size_t)snprintf(buf, cap, _("Take %s: %s. More brings nothing: the best, %s, gives %s (%+.1f %%)."), knee, a, best, b,
-                             100 * (rate_at(r, v->best) / rate_at(r, v->knee) - 1));
+        n = (size_t)snprintf(buf, cap, _("Take %s: %s. More brings nothing: the best, %s, gives %s (%+.1f %%)."), knee,
+                             a, best, b, 100 * (rate_at(r, v->best) / rate_at(r, v->knee) - 1));
     else
-        n = (size_t)snprintf(buf, cap, _("Take %s: %s. The best, %s, gives %s (%+.1f %%), which cannot be told from the noise."), knee, a, best, b,
-                             100 * (rate_at(r, v->best) / rate_at(r, v->knee) - 1));
+        n = (size_t)snprintf(buf, cap,
+                             _("Take %s: %s. The best, %s, gives %s (%+.1f %%), which cannot be told from the noise."),
+                             knee, a, best, b, 100 * (rate_at(r, v->best) / rate_at(r, v->knee) - 1));
     if (v->from != v->to && n < cap)
         snprintf(buf + n, cap - n, _(" The knee lies between %s and %s: these cannot be told apart."),
-                 gw_sweep_setting(r->sweep, v->from, from, sizeof from), gw_sweep_setting(r->sweep, v->to, to, sizeof to));
+                 gw_sweep_setting(r->sweep, v->from, from, sizeof from),
+                 gw_sweep_setting(r->sweep, v->to, to, sizeof to));
 }
 
 const char *gw_sweep_answer(const struct gw_sweep_result *r, char *buf, size_t cap)
@@ -104,15 +113,23 @@ const char *gw_sweep_answer(const struct gw_sweep_result *r, char *buf, size_t c
     gw_sweep_rate_text(r, rate_at(r, v->knee), a, sizeof a);
     switch (v->kind) {
     case GW_SWEEP_NOTHING: snprintf(buf, cap, "%s", _("Nothing could be measured.")); break;
-    case GW_SWEEP_ONE: snprintf(buf, cap, _("Only %s could be measured (%s): there is nothing to compare it with."), knee, a); break;
+    case GW_SWEEP_ONE:
+        snprintf(buf, cap, _("Only %s could be measured (%s): there is nothing to compare it with."), knee, a);
+        break;
     case GW_SWEEP_FLAT:
-        snprintf(buf, cap, _("The curve is flat: this setting makes no difference of more than %.0f %%. %s is enough (%s); something else is the limit."),
+        snprintf(buf, cap,
+                 _("The curve is flat: this setting makes no difference of more than %.0f %%. %s is enough (%s); "
+                   "something else is the limit."),
                  100 * v->tolerance, knee, a);
         break;
     case GW_SWEEP_RISING:
-        snprintf(buf, cap, _("Take %s: %s. It is the largest value of the list and the rate is still growing: try larger ones."), knee, a);
+        snprintf(buf, cap,
+                 _("Take %s: %s. It is the largest value of the list and the rate is still growing: try larger ones."),
+                 knee, a);
         break;
-    case GW_SWEEP_BOUNDED: snprintf(buf, cap, _("Take %s: %s. It is the largest that works, and the rate was still growing."), knee, a); break;
+    case GW_SWEEP_BOUNDED:
+        snprintf(buf, cap, _("Take %s: %s. It is the largest that works, and the rate was still growing."), knee, a);
+        break;
     default: knee_sentence(r, buf, cap); break;
     }
     return buf;
@@ -129,13 +146,15 @@ const char *gw_sweep_why_not(const struct gw_sweep_result *r, size_t point, char
     else if (p->state == GW_SWEEP_SKIPPED && p->skip == GW_SWEEP_SKIP_BOUND)
         snprintf(buf, cap, "%s", _("not tried: a smaller one fails already"));
     else if (p->state == GW_SWEEP_SKIPPED && p->skip == GW_SWEEP_SKIP_GPU_MEMORY)
-        snprintf(buf, cap, _("not tried: it would need about %s of GPU memory"), gw_fmt_bytes((int64_t)p->expected_bytes).s);
+        snprintf(buf, cap, _("not tried: it would need about %s of GPU memory"),
+                 gw_fmt_bytes((int64_t)p->expected_bytes).s);
     else if (p->state == GW_SWEEP_SKIPPED)
-        snprintf(buf, cap, _("not tried: its workers would need about %s more than are free"), gw_fmt_bytes((int64_t)p->expected_bytes).s);
+        snprintf(buf, cap, _("not tried: its workers would need about %s more than are free"),
+                 gw_fmt_bytes((int64_t)p->expected_bytes).s);
     return buf;
 }
 
-/* --- remarks ------------------------------------------------------------------------------------------------------------------ */
+/* --- remarks --- */
 
 typedef int remark(const struct gw_sweep_result *r, char *buf, size_t cap); /* 1 when there is one */
 
@@ -153,9 +172,12 @@ static int scaling(const struct gw_sweep_result *r, char *buf, size_t cap)
     if (!batch_knob(r->sweep) || r->unit != GW_SWEEP_SAMPLES || r->verdict.measured < 2)
         return 0;
     if (r->verdict.linear == GW_SWEEP_NONE)
-        snprintf(buf, cap, "%s", _("throughput does not grow in proportion to the batch anywhere in the list: the GPU was full already, or something else is the limit"));
+        snprintf(buf, cap, "%s",
+                 _("throughput does not grow in proportion to the batch anywhere in the list: the GPU was full "
+                   "already, or something else is the limit"));
     else
-        snprintf(buf, cap, _("throughput grows in proportion to the batch up to %s"), gw_sweep_setting(r->sweep, r->verdict.linear, a, sizeof a));
+        snprintf(buf, cap, _("throughput grows in proportion to the batch up to %s"),
+                 gw_sweep_setting(r->sweep, r->verdict.linear, a, sizeof a));
     return 1;
 }
 
@@ -168,8 +190,9 @@ static int gpu_memory(const struct gw_sweep_result *r, char *buf, size_t cap)
     if (isnan(k->gpu_bytes) || isnan(k->gpu_total))
         return 0;
     char a[128];
-    size_t n = (size_t)snprintf(buf, cap, _("%s of %s of GPU memory are in use there, %s are free"), gw_fmt_bytes((int64_t)k->gpu_bytes).s,
-                                gw_fmt_bytes((int64_t)k->gpu_total).s, gw_fmt_bytes((int64_t)(k->gpu_total - k->gpu_bytes)).s);
+    size_t n = (size_t)snprintf(buf, cap, _("%s of %s of GPU memory are in use there, %s are free"),
+                                gw_fmt_bytes((int64_t)k->gpu_bytes).s, gw_fmt_bytes((int64_t)k->gpu_total).s,
+                                gw_fmt_bytes((int64_t)(k->gpu_total - k->gpu_bytes)).s);
     if (k->gpu_bytes > GW_SWEEP_MEMORY_HIGH * k->gpu_total && v->below_high != GW_SWEEP_NONE && n < cap)
         snprintf(buf + n, cap - n, _("; that is more than 90 %%, and longer inputs may fail: %s stays below the mark"),
                  gw_sweep_setting(r->sweep, v->below_high, a, sizeof a));
@@ -185,7 +208,9 @@ static int host_memory(const struct gw_sweep_result *r, char *buf, size_t cap)
         return 0;
     double all = k->workers * k->worker_bytes;
     if (all > k->host_free)
-        snprintf(buf, cap, _("%.0f worker processes hold %s each, and only %s of the host's memory are free: a data set that grows in them will exhaust it"),
+        snprintf(buf, cap,
+                 _("%.0f worker processes hold %s each, and only %s of the host's memory are free: a data set that "
+                   "grows in them will exhaust it"),
                  k->workers, gw_fmt_bytes((int64_t)k->worker_bytes).s, gw_fmt_bytes((int64_t)k->host_free).s);
     else
         snprintf(buf, cap, _("%.0f worker processes hold %s each; %s of the host's memory are free"), k->workers,
@@ -197,7 +222,9 @@ static int drift(const struct gw_sweep_result *r, char *buf, size_t cap)
 {
     if (!(r->sweep->drift > 0 || r->sweep->drift < 0))
         return 0;
-    snprintf(buf, cap, _("the machine changed by %+.0f %% during the sweep, as runs of the same setting show; the rates are corrected for it"),
+    snprintf(buf, cap,
+             _("the machine changed by %+.0f %% during the sweep, as runs of the same setting show; the rates are "
+               "corrected for it"),
              100 * r->sweep->drift);
     return 1;
 }
@@ -206,7 +233,8 @@ static int noise(const struct gw_sweep_result *r, char *buf, size_t cap)
 {
     if (isnan(r->sweep->noise) || r->sweep->noise < 0.01)
         return 0;
-    snprintf(buf, cap, _("runs of the same setting differ by %.1f %% (standard deviation); the ranges include that"), 100 * r->sweep->noise);
+    snprintf(buf, cap, _("runs of the same setting differ by %.1f %% (standard deviation); the ranges include that"),
+             100 * r->sweep->noise);
     return 1;
 }
 
@@ -219,7 +247,9 @@ static int unsettled(const struct gw_sweep_result *r, char *buf, size_t cap)
     }
     if (!n && !loose)
         return 0;
-    snprintf(buf, cap, _("%zu points were still changing or are known to 10 %% at best when their time was up; give --point-limit more"),
+    snprintf(buf, cap,
+             _("%zu points were still changing or are known to 10 %% at best when their time was up; give "
+               "--point-limit more"),
              n > loose ? n : loose);
     return 1;
 }
@@ -237,8 +267,11 @@ static int rhythm(const struct gw_sweep_result *r, char *buf, size_t cap)
     }
     if (!(most > 1.5 * least))
         return 0;
-    snprintf(buf, cap, _("steps were found by the GPU's rhythm, and have %.0f kernels at one point and %.0f at another: these may not be the same "
-                         "steps; confirm with --metric=REGEX on a line that the job prints each step"), least, most);
+    snprintf(buf, cap,
+             _("steps were found by the GPU's rhythm, and have %.0f kernels at one point and %.0f at another: these "
+               "may not be the same "
+               "steps; confirm with --metric=REGEX on a line that the job prints each step"),
+             least, most);
     return 1;
 }
 
@@ -249,7 +282,9 @@ static int hook(const struct gw_sweep_result *r, char *buf, size_t cap)
         any |= r->by_hook[k];
     if (!any)
         return 0;
-    snprintf(buf, cap, _("the settings were put into the job's DataLoaders from outside (%d of them in the last run); the script itself still has its own"),
+    snprintf(buf, cap,
+             _("the settings were put into the job's DataLoaders from outside (%d of them in the last run); the script "
+               "itself still has its own"),
              r->loaders_changed);
     return 1;
 }
@@ -258,8 +293,11 @@ static int alone(const struct gw_sweep_result *r, char *buf, size_t cap)
 {
     if (!r->is_parts)
         return 0;
-    snprintf(buf, cap, _("loader alone: the first DataLoader that the script iterates (data set: %s) is emptied over and over, and no step is made; model alone: "
-                         "each DataLoader gives its first batch again and again, copies to the GPU included"), *r->alone_dataset ? r->alone_dataset : _("n/a"));
+    snprintf(buf, cap,
+             _("loader alone: the first DataLoader that the script iterates (data set: %s) is emptied over and over, "
+               "and no step is made; model alone: "
+               "each DataLoader gives its first batch again and again, copies to the GPU included"),
+             *r->alone_dataset ? r->alone_dataset : _("n/a"));
     return 1;
 }
 
@@ -275,14 +313,16 @@ static int unfinished(const struct gw_sweep_result *r, char *buf, size_t cap)
 {
     if (r->stop == GW_SWEEP_DONE)
         return 0;
-    snprintf(buf, cap, "%s", r->stop == GW_SWEEP_BUDGET_SPENT ? _("the time of --budget was used up before all was known")
-                                                               : _("interrupted before all was known"));
+    snprintf(buf, cap, "%s",
+             r->stop == GW_SWEEP_BUDGET_SPENT ? _("the time of --budget was used up before all was known")
+                                              : _("interrupted before all was known"));
     return 1;
 }
 
 const char *gw_sweep_remark(const struct gw_sweep_result *r, size_t i, char *buf, size_t cap)
 {
-    static remark *const all[] = {unfinished, scaling, gpu_memory, host_memory, alone, hook, drift, noise, rhythm, unsettled, resumed};
+    static remark *const all[] = {unfinished, scaling, gpu_memory, host_memory, alone,  hook,
+                                  drift,      noise,   rhythm,     unsettled,   resumed};
     for (size_t k = 0; k < sizeof all / sizeof *all; k++)
         if (all[k](r, buf, cap) && i-- == 0)
             return buf;

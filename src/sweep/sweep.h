@@ -1,6 +1,6 @@
 /*
- * sweep.h - a job measured at several settings: which to try next, and what the measurements say. Pure: whoever runs the
- * job asks, measures and tells; no processes, no clock, no output.
+ * sweep.h - a job measured at several settings: which to try next, and what the measurements say. Pure: whoever runs
+ * the job asks, measures and tells; no processes, no clock, no output.
  *
  *     struct gw_sweep s = {.repeats = 2, .precision = 0.02};
  *     gw_sweep_knob_parse(&s.knob[0], "workers=0,2,4,8", why, sizeof why);  s.knobs = 1;
@@ -9,14 +9,14 @@
  *     gw_sweep_judge(&s, &verdict);
  *     gw_sweep_free(&s);
  *
- * The words: a KNOB is a setting with a list of values. A POINT is one value for each knob. A RUN is one start of the job
- * at a point; a point may have several. The KNEE is the smallest setting whose rate is within 5 % of the best (or within the
- * noise, where that is larger): more of it buys nothing.
+ * The words: a KNOB is a setting with a list of values. A POINT is one value for each knob. A RUN is one start of the
+ * job at a point; a point may have several. The KNEE is the smallest setting whose rate is within 5 % of the best (or
+ * within the noise, where that is larger): more of it buys nothing.
  *
- * The search does not try every point. It looks at a few spread over the list, then halves the stretch in which the knee
- * must lie. A batch is grown from below by doubling, so that it ends before memory does. A point that fails is a result: it
- * bounds the list. In the end the points that decide are run again in the opposite order, so that a machine that becomes
- * slower in the meantime is noticed and taken out.
+ * The search does not try every point. It looks at a few spread over the list, then halves the stretch in which the
+ * knee must lie. A batch is grown from below by doubling, so that it ends before memory does. A point that fails is a
+ * result: it bounds the list. In the end the points that decide are run again in the opposite order, so that a machine
+ * that becomes slower in the meantime is noticed and taken out.
  *
  * Rates are steps, samples or whatever the caller counts, per second. Unknown numbers are NAN, never 0. One thread.
  */
@@ -36,11 +36,12 @@ enum {
     GW_SWEEP_RUNS = 4096,
     GW_SWEEP_WHY = 200
 };
-#define GW_SWEEP_TOLERANCE 0.05    /* the knee is within this of the best: less is not worth CPUs, memory or a batch's side effects */
-#define GW_SWEEP_MEMORY_FULL 0.97  /* of GPU memory: a batch that is expected to need more is not tried */
-#define GW_SWEEP_MEMORY_LOW 0.80   /* the mark up to which a batch is usually grown, ... */
-#define GW_SWEEP_MEMORY_HIGH 0.90  /* ... and the one above which fragmentation and longer inputs make it fail */
-#define GW_SWEEP_SCALES 0.90       /* samples/s growing by this share of the batch's growth still count as linear */
+#define GW_SWEEP_TOLERANCE \
+    0.05 /* the knee is within this of the best: less is not worth CPUs, memory or a batch's side effects */
+#define GW_SWEEP_MEMORY_FULL 0.97 /* of GPU memory: a batch that is expected to need more is not tried */
+#define GW_SWEEP_MEMORY_LOW 0.80  /* the mark up to which a batch is usually grown, ... */
+#define GW_SWEEP_MEMORY_HIGH 0.90 /* ... and the one above which fragmentation and longer inputs make it fail */
+#define GW_SWEEP_SCALES 0.90      /* samples/s growing by this share of the batch's growth still count as linear */
 #define GW_SWEEP_NONE ((size_t)-1)
 
 struct gw_sweep_knob {
@@ -66,19 +67,19 @@ const char *gw_sweep_outcome_text(unsigned o); /* untranslated */
 struct gw_sweep_run {
     size_t point;
     enum gw_sweep_outcome outcome;
-    double rate, error;         /* error: half of the 95 % interval over the rate */
-    double at_s;                /* middle of the measured stretch, s since the sweep began */
-    double took_s;              /* from start to end of the job */
-    double warmup_s, steady_s;  /* left out; measured */
-    double steps;               /* in the measured stretch */
-    int is_settled;             /* 0: the rate was still changing when time ran out */
-    double gpu_bytes, gpu_total;/* most GPU memory in use by all, and what there is; NAN unknown */
-    double gpu_busy;            /* NVML's utilization in the run, 0 to 1; NAN unknown */
-    double workers;             /* child processes that live on; NAN unknown */
-    double worker_bytes;        /* memory of one of them that it shares with nobody; NAN unknown */
-    double host_free;           /* bytes available on the host (and in the cgroup) at the end; NAN unknown */
-    double kernels;             /* kernels a step, when the GPU's rhythm was followed; NAN unknown */
-    char why[GW_SWEEP_WHY];     /* of a failure: the last words of the job; "" none */
+    double rate, error;          /* error: half of the 95 % interval over the rate */
+    double at_s;                 /* middle of the measured stretch, s since the sweep began */
+    double took_s;               /* from start to end of the job */
+    double warmup_s, steady_s;   /* left out; measured */
+    double steps;                /* in the measured stretch */
+    int is_settled;              /* 0: the rate was still changing when time ran out */
+    double gpu_bytes, gpu_total; /* most GPU memory in use by all, and what there is; NAN unknown */
+    double gpu_busy;             /* NVML's utilization in the run, 0 to 1; NAN unknown */
+    double workers;              /* child processes that live on; NAN unknown */
+    double worker_bytes;         /* memory of one of them that it shares with nobody; NAN unknown */
+    double host_free;            /* bytes available on the host (and in the cgroup) at the end; NAN unknown */
+    double kernels;              /* kernels a step, when the GPU's rhythm was followed; NAN unknown */
+    char why[GW_SWEEP_WHY];      /* of a failure: the last words of the job; "" none */
 };
 
 enum gw_sweep_state { GW_SWEEP_UNTRIED, GW_SWEEP_MEASURED, GW_SWEEP_FAILED, GW_SWEEP_SKIPPED };
@@ -87,8 +88,8 @@ enum gw_sweep_skip { GW_SWEEP_SKIP_NONE, GW_SWEEP_SKIP_BOUND, GW_SWEEP_SKIP_GPU_
 /* All runs of a point together. */
 struct gw_sweep_point {
     enum gw_sweep_state state;
-    enum gw_sweep_skip skip;  /* why it is left out: beyond a failure, or memory would not do */
-    double expected_bytes;    /* what it would need, when skipped for memory */
+    enum gw_sweep_skip skip; /* why it is left out: beyond a failure, or memory would not do */
+    double expected_bytes;   /* what it would need, when skipped for memory */
     size_t runs;
     double rate, error;       /* drift taken out; error of run-to-run noise included */
     struct gw_sweep_run last; /* the last run that went well, or the one that failed */
@@ -98,20 +99,22 @@ struct gw_sweep {
     /* set by the caller */
     struct gw_sweep_knob knob[GW_SWEEP_KNOBS];
     size_t knobs;
-    int repeats;       /* runs of the points that decide; at least 1 */
-    int exhaustive;    /* every point, as often as `repeats` says */
-    double precision;  /* relative error at which a run may end */
+    int repeats;      /* runs of the points that decide; at least 1 */
+    int exhaustive;   /* every point, as often as `repeats` says */
+    double precision; /* relative error at which a run may end */
     /* kept by sweep_*.c */
     size_t points;
     struct gw_sweep_point *point;
     struct gw_sweep_run *run;
     size_t runs;
-    double drift;      /* change of the rate over the whole sweep, as a share; 0 = none seen; NAN = not looked at */
+    double drift; /* change of the rate over the whole sweep, as a share; 0 = none seen; NAN = not looked at */
     double drift_slope, drift_mid; /* of log(rate) per s, and where it is zero */
-    double noise;      /* run-to-run standard deviation over the rate, beyond what a run's own spread explains; NAN unknown */
+    double
+        noise; /* run-to-run standard deviation over the rate, beyond what a run's own spread explains; NAN unknown */
 };
 
-/* NAME=0,2,4,8   NAME=32..1024x2   NAME=1..9+2   NAME=1..4   or several of them with commas. 0, or -1 with `why` filled. */
+/* NAME=0,2,4,8   NAME=32..1024x2   NAME=1..9+2   NAME=1..4   or several of them with commas. 0, or -1 with `why`
+ * filled. */
 int gw_sweep_knob_parse(struct gw_sweep_knob *k, const char *spec, char *why, size_t cap);
 /* 0 or GW_ENOMEM. */
 int gw_sweep_begin(struct gw_sweep *s);
@@ -126,8 +129,8 @@ enum gw_sweep_phase { GW_SWEEP_SEARCH, GW_SWEEP_REFINE, GW_SWEEP_REPEAT };
 struct gw_sweep_ask {
     size_t point;
     enum gw_sweep_phase phase;
-    double best;     /* rate of the best point so far; NAN none */
-    size_t left;     /* runs that are likely to follow, this one included */
+    double best; /* rate of the best point so far; NAN none */
+    size_t left; /* runs that are likely to follow, this one included */
 };
 /* The next point to run. 0 when enough is known. May mark points as skipped. */
 int gw_sweep_next(struct gw_sweep *s, struct gw_sweep_ask *ask);
@@ -147,17 +150,17 @@ const char *gw_sweep_kind_id(unsigned k);
 
 struct gw_sweep_verdict {
     enum gw_sweep_kind kind;
-    size_t knee, best;        /* points; GW_SWEEP_NONE none */
-    size_t from, to;          /* the knee may be any setting from .. to of the first knob that varies there (points) */
-    double tolerance;         /* within which rates count as the same here: 5 %, or the noise */
+    size_t knee, best; /* points; GW_SWEEP_NONE none */
+    size_t from, to;   /* the knee may be any setting from .. to of the first knob that varies there (points) */
+    double tolerance;  /* within which rates count as the same here: 5 %, or the noise */
     size_t measured, failed, skipped, untried;
-    size_t linear;            /* batch: the largest point up to which samples/s grows in proportion; GW_SWEEP_NONE */
+    size_t linear; /* batch: the largest point up to which samples/s grows in proportion; GW_SWEEP_NONE */
     size_t below_low, below_high; /* batch: the largest points below 80 % and 90 % of GPU memory; GW_SWEEP_NONE */
-    double spent_s, mean_s;   /* time of all runs, and of one */
+    double spent_s, mean_s;       /* time of all runs, and of one */
 };
 void gw_sweep_judge(const struct gw_sweep *s, struct gw_sweep_verdict *v);
 
-/* --- between the files ------------------------------------------------------------------------------------------------ */
+/* --- between the files --- */
 
 /* One knob varied, the other held: points in the knob's order. */
 struct gw_sweep_line {
@@ -175,7 +178,8 @@ size_t gw_sweep_line_knee(const struct gw_sweep_line *l);
 double gw_sweep_line_tolerance(const struct gw_sweep_line *l, size_t best, size_t i);
 /* First index that failed (or was skipped) with nothing measured above it; n when there is none. */
 size_t gw_sweep_line_bound(const struct gw_sweep_line *l);
-/* The lines of a sweep of two knobs that were searched: value of knob 1 on which knob 0 was decided, and the other way. */
+/* The lines of a sweep of two knobs that were searched: value of knob 1 on which knob 0 was decided, and the other way.
+ */
 void gw_sweep_held(const struct gw_sweep *s, size_t held[GW_SWEEP_KNOBS]);
 
 #endif

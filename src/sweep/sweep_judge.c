@@ -20,7 +20,8 @@ static int is_surely_there(const struct gw_sweep_line *l, size_t i)
     return 1;
 }
 
-/* Which indices may hold the knee: from the first that may be within the tolerance of the best to the first that surely is. */
+/* Which indices may hold the knee: from the first that may be within the tolerance of the best to the first that surely
+ * is. */
 static void knee_interval(const struct gw_sweep_line *l, size_t best, size_t knee, size_t *from, size_t *to)
 {
     double top = gw_sweep_on(l, best)->rate;

@@ -42,7 +42,8 @@ size_t gw_sweep_line_knee(const struct gw_sweep_line *l)
     size_t best = gw_sweep_line_best(l);
     for (size_t i = 0; best != GW_SWEEP_NONE && i < best; i++) {
         const struct gw_sweep_point *p = gw_sweep_on(l, i);
-        if (p->state == GW_SWEEP_MEASURED && p->rate >= (1 - gw_sweep_line_tolerance(l, best, i)) * gw_sweep_on(l, best)->rate)
+        if (p->state == GW_SWEEP_MEASURED &&
+            p->rate >= (1 - gw_sweep_line_tolerance(l, best, i)) * gw_sweep_on(l, best)->rate)
             return i;
     }
     return best;
@@ -62,7 +63,8 @@ size_t gw_sweep_line_bound(const struct gw_sweep_line *l)
     if (bound == l->n || measured)
         return bound;
     /* Nothing works at all so far: only memory says that more of it will not work either. */
-    return gw_sweep_on(l, bound)->state == GW_SWEEP_SKIPPED || gw_sweep_on(l, bound)->last.outcome == GW_SWEEP_OUT_OF_MEMORY
+    return gw_sweep_on(l, bound)->state == GW_SWEEP_SKIPPED ||
+                   gw_sweep_on(l, bound)->last.outcome == GW_SWEEP_OUT_OF_MEMORY
                ? bound
                : l->n;
 }

@@ -51,7 +51,8 @@ static int add_text(struct gw_sweep_knob *k, const char *text, size_t len, char 
 static int add_number(struct gw_sweep_knob *k, double v, char *why, size_t cap)
 {
     char text[GW_SWEEP_VALUE];
-    int n = v == floor(v) && fabs(v) < 1e15 ? snprintf(text, sizeof text, "%.0f", v) : snprintf(text, sizeof text, "%.10g", v);
+    int n = v == floor(v) && fabs(v) < 1e15 ? snprintf(text, sizeof text, "%.0f", v)
+                                            : snprintf(text, sizeof text, "%.10g", v);
     return add_text(k, text, (size_t)n, why, cap);
 }
 

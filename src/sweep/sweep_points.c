@@ -6,17 +6,17 @@
 #include "base/gw_i18n.h"
 #include "sweep/sweep.h"
 
-#define DRIFT_LEAST 0.03 /* a change of the machine over the sweep worth taking out: well below the tolerance of the knee */
-#define DRIFT_FIT 0.70   /* share of the differences between runs of one point that a steady drift must explain */
+#define DRIFT_LEAST \
+    0.03 /* a change of the machine over the sweep worth taking out: well below the tolerance of the knee */
+#define DRIFT_FIT 0.70 /* share of the differences between runs of one point that a steady drift must explain */
 #define DRIFT_SIGMA 3.0
-#define OWN_LEAST 0.003  /* no run is known better than this: clocks, turbo, caches */
+#define OWN_LEAST 0.003 /* no run is known better than this: clocks, turbo, caches */
 
-static const struct { const char *id, *text; } outcomes[GW_SWEEP_OUTCOMES] = {
-    {"ok", N_("measured")},
-    {"out-of-memory", N_("out of memory")},
-    {"crashed", N_("failed")},
-    {"hung", N_("hung")},
-    {"no-steps", N_("no step was seen")},
+static const struct {
+    const char *id, *text;
+} outcomes[GW_SWEEP_OUTCOMES] = {
+    {"ok", N_("measured")}, {"out-of-memory", N_("out of memory")}, {"crashed", N_("failed")},
+    {"hung", N_("hung")},   {"no-steps", N_("no step was seen")},
 };
 
 const char *gw_sweep_outcome_id(unsigned o) { return o < GW_SWEEP_OUTCOMES ? outcomes[o].id : ""; }
@@ -56,7 +56,7 @@ size_t gw_sweep_point_of(const struct gw_sweep *s, const size_t at[GW_SWEEP_KNOB
     return s->knobs > 1 ? at[0] * s->knob[1].n + at[1] : at[0];
 }
 
-/* --- drift ------------------------------------------------------------------------------------------------------------- */
+/* --- drift --- */
 
 static double own_sigma(const struct gw_sweep_run *r)
 {
@@ -67,7 +67,7 @@ static double own_sigma(const struct gw_sweep_run *r)
 static int counts(const struct gw_sweep_run *r) { return r->outcome == GW_SWEEP_OK && r->rate > 0; }
 
 struct sums {
-    double n, t, y;    /* of a point's runs: number, mean time, mean log rate */
+    double n, t, y; /* of a point's runs: number, mean time, mean log rate */
 };
 
 static struct sums mean_of(const struct gw_sweep *s, size_t point)
@@ -117,7 +117,8 @@ static void find_drift(struct gw_sweep *s)
     own /= runs;
     s->drift = 0;
     s->drift_mid = (first + last) / 2;
-    if (repeated > 1 && fabs(slope) * span > DRIFT_LEAST && fabs(slope) > DRIFT_SIGMA * sqrt(own / tt) && explained > DRIFT_FIT) {
+    if (repeated > 1 && fabs(slope) * span > DRIFT_LEAST && fabs(slope) > DRIFT_SIGMA * sqrt(own / tt) &&
+        explained > DRIFT_FIT) {
         s->drift = expm1(slope * span);
         s->drift_slope = slope;
         yy -= slope * ty;
@@ -127,7 +128,7 @@ static void find_drift(struct gw_sweep *s)
     s->noise = between > 0 ? sqrt(between) : 0;
 }
 
-/* --- points ------------------------------------------------------------------------------------------------------------ */
+/* --- points --- */
 
 static void gather(struct gw_sweep *s, size_t p)
 {

@@ -1,6 +1,6 @@
 /*
- * sweep_search.c - which point to run next. Stateless: everything follows from the points as they are, so that a sweep that
- * was interrupted goes on where it was.
+ * sweep_search.c - which point to run next. Stateless: everything follows from the points as they are, so that a sweep
+ * that was interrupted goes on where it was.
  */
 #include <math.h>
 #include <string.h>
@@ -8,18 +8,21 @@
 #include "sweep/sweep.h"
 
 enum {
-    ALL_OF_THEM = 4, /* a list this short is measured whole */
-    SPREAD = 4,      /* points spread over a longer one */
+    ALL_OF_THEM = 4,    /* a list this short is measured whole */
+    SPREAD = 4,         /* points spread over a longer one */
     FLAT_DOUBLINGS = 2, /* a batch that was doubled so often without a gain is not grown further */
-    GIVE_UP = 2      /* failures without a success */
+    GIVE_UP = 2         /* failures without a success */
 };
 #define FAR_BELOW 0.80     /* of the best: such a point cannot be the knee ... */
 #define FAR_PRECISION 0.10 /* ... and need not be known better than this */
 
 static int is_untried(const struct gw_sweep_line *l, size_t i) { return gw_sweep_on(l, i)->state == GW_SWEEP_UNTRIED; }
-static int is_measured(const struct gw_sweep_line *l, size_t i) { return gw_sweep_on(l, i)->state == GW_SWEEP_MEASURED; }
+static int is_measured(const struct gw_sweep_line *l, size_t i)
+{
+    return gw_sweep_on(l, i)->state == GW_SWEEP_MEASURED;
+}
 
-/* --- what memory forbids -------------------------------------------------------------------------------------------------- */
+/* --- what memory forbids --- */
 
 /* GPU memory that value i of a batch would need: a straight line through the two largest that were measured. */
 static double gpu_bytes_at(const struct gw_sweep_line *l, size_t i, double *total)
@@ -44,7 +47,8 @@ static double host_bytes_at(const struct gw_sweep_line *l, size_t i, double *ava
     for (size_t k = i; k-- > 0;) {
         const struct gw_sweep_run *r = &gw_sweep_on(l, k)->last;
         double before = l->s->knob[l->knob].number[k];
-        if (!is_measured(l, k) || isnan(r->worker_bytes) || isnan(r->host_free) || !(r->workers > 0) || r->workers != before)
+        if (!is_measured(l, k) || isnan(r->worker_bytes) || isnan(r->host_free) || !(r->workers > 0) ||
+            r->workers != before)
             continue; /* only a knob that is the number of processes says what more of it needs */
         *available = r->host_free;
         return r->worker_bytes * (l->s->knob[l->knob].number[i] - before);
@@ -88,7 +92,7 @@ static void skip_beyond(struct gw_sweep *s, const struct gw_sweep_line *l)
     }
 }
 
-/* --- along one line ---------------------------------------------------------------------------------------------------------- */
+/* --- along one line --- */
 
 /* Does the line fail wherever it was tried? */
 static int is_hopeless(const struct gw_sweep_line *l)
@@ -221,7 +225,7 @@ static int line_next(struct gw_sweep *s, const struct gw_sweep_line *l, struct g
     }
 }
 
-/* --- two knobs ------------------------------------------------------------------------------------------------------------------ */
+/* --- two knobs --- */
 
 static size_t or_first(size_t i) { return i == GW_SWEEP_NONE ? 0 : i; }
 
@@ -269,7 +273,7 @@ static int grid_next(struct gw_sweep *s, struct gw_sweep_ask *ask)
     return 0;
 }
 
-/* --- again ------------------------------------------------------------------------------------------------------------------------ */
+/* --- again --- */
 
 #define SAME 0.98 /* of the best: on a plateau chance decides which point is the best */
 

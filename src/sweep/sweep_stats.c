@@ -54,7 +54,8 @@ static double likeness(const double *x, size_t n, double mean)
 /* By how much the mean of a series that resembles itself is less certain than one of independent elements. */
 static double stretch(double r) { return r > 0 ? sqrt((1 + fmin(r, 0.9)) / (1 - fmin(r, 0.9))) : 1; }
 
-/* --- change of level ------------------------------------------------------------------------------------------------- */
+/* --- change of level -------------------------------------------------------------------------------------------------
+ */
 
 /* The best cut of x[0..n) that leaves at least `rest` elements behind it. 0: none is worth making. */
 static size_t best_cut(const double *x, size_t n, size_t rest)
@@ -75,7 +76,8 @@ static size_t best_cut(const double *x, size_t n, size_t rest)
     double a = mean_of(x, best), b = mean_of(x + best, n - best), spread = deviation(x + best, n - best, b);
     double floor = fabs(b) * 1e-3; /* no series is steadier than our clock */
     spread = spread > floor ? spread : floor;
-    double chance = spread * sqrt(1.0 / (double)best + 1.0 / (double)(n - best)) * stretch(likeness(x + best, n - best, b));
+    double chance =
+        spread * sqrt(1.0 / (double)best + 1.0 / (double)(n - best)) * stretch(likeness(x + best, n - best, b));
     return fabs(a - b) > CHANGE_Z * chance && fabs(a - b) > CHANGE_SHARE * fabs(b) ? best : 0;
 }
 
@@ -87,7 +89,7 @@ size_t gw_sweep_change(const double *x, size_t n)
     return from;
 }
 
-/* --- confidence ---------------------------------------------------------------------------------------------------------- */
+/* --- confidence --- */
 
 /* Half of the 95 % interval of the mean of x[0..n), which are means of stretches that follow each other. */
 static double half_interval(double *x, size_t n)
@@ -100,10 +102,11 @@ static double half_interval(double *x, size_t n)
         mean = mean_of(x, n);
         r = likeness(x, n, mean);
     }
-    return gw_sweep_t95(n - 1) * deviation(x, n, mean) / sqrt((double)n) * stretch(r); /* what merging could not take away */
+    return gw_sweep_t95(n - 1) * deviation(x, n, mean) / sqrt((double)n) *
+           stretch(r); /* what merging could not take away */
 }
 
-/* --- a series -------------------------------------------------------------------------------------------------------------- */
+/* --- a series --- */
 
 /* Mean of elements [from, to) of the series: of values, or of the intervals between marks. */
 static double piece(const double *value, const int64_t *at, size_t from, size_t to)

@@ -1,10 +1,10 @@
 /*
  * sweep_stats.h - from a series of steps to a rate: what is warm-up, how fast the rest is, and how well that is known.
  *
- * Warm-up is not a fixed count. The series is cut where its level changes (least squares), as long as the part before the
- * cut differs from all that follows by more than chance and more than 5 %. What is left is split into batches of steps;
- * their spread gives a 95 % confidence interval (method of batch means, Student's t), and batches are made longer while
- * neighbours resemble each other, because a pool of workers delivers in bursts.
+ * Warm-up is not a fixed count. The series is cut where its level changes (least squares), as long as the part before
+ * the cut differs from all that follows by more than chance and more than 5 %. What is left is split into batches of
+ * steps; their spread gives a 95 % confidence interval (method of batch means, Student's t), and batches are made
+ * longer while neighbours resemble each other, because a pool of workers delivers in bursts.
  *
  * Pure; no allocation, no clock; any thread. Times are ns of one clock.
  *
@@ -19,14 +19,14 @@
 #include <stdint.h>
 
 struct gw_sweep_rate {
-    double rate;       /* per second, or in the unit of the values; NAN: too few to tell */
-    double error;      /* half of the 95 % interval over the rate; INFINITY: too few to tell */
-    size_t count;      /* intervals (or values) seen */
-    size_t warmup;     /* of them left out */
-    double warmup_s;   /* from the first mark to where the steady stretch begins */
-    double steady_s;   /* length of that stretch */
-    double longest_s;  /* the longest interval between two marks of it */
-    int is_settled;    /* 1: the last change lies in the first half of the series */
+    double rate;      /* per second, or in the unit of the values; NAN: too few to tell */
+    double error;     /* half of the 95 % interval over the rate; INFINITY: too few to tell */
+    size_t count;     /* intervals (or values) seen */
+    size_t warmup;    /* of them left out */
+    double warmup_s;  /* from the first mark to where the steady stretch begins */
+    double steady_s;  /* length of that stretch */
+    double longest_s; /* the longest interval between two marks of it */
+    int is_settled;   /* 1: the last change lies in the first half of the series */
 };
 
 /* Least number of intervals for a rate. */

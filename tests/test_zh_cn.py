@@ -5,11 +5,13 @@ runs of English words. Also: the catalogue is complete, and columns hold with wi
 usage: test_zh_cn.py GPUWHY SOURCE_DIR
 """
 import glob
+import html
 import os
 import re
 import shutil
 import subprocess
 import sys
+import tempfile
 import unicodedata
 import unittest
 
@@ -51,7 +53,7 @@ def english(text):
             continue  # code to copy
         line = re.sub(r"'[^']*'|\"[^\"]*\"", "'", line)
         line = NAMES.sub("@", line)
-        for m in re.finditer(r"(?:(?<![\w/.=:$-])[A-Za-z][a-z']+,? ){2,}[A-Za-z][a-z']+(?![\w/.=:(])", line):
+        for m in re.finditer(r"(?:(?<![\w/.=:$-])[A-Za-z][a-z']+,? ){2,}[A-Za-z][a-z']+(?![\w/.=:(-])", line):
             if not re.match(r"(gpuwhy|nvidia-smi|sudo|docker|python|pip|apt|nsys|ncu|systemctl|git|dmesg|ulimit|conda)\b", m.group(0)):
                 found.append(m.group(0) + "   | " + line.strip())
     return found
@@ -90,6 +92,24 @@ class TestChinese(Case):
         labels = {width(m.group(1)) for m in re.finditer(r"(?m)^(  (?:依据|位置|单步|做法|验证|代价) +)\S", text)}
         self.assertEqual(len(labels), 1, text)
 
+    def test_pages_for_browsers(self):
+        sync = SOURCE + "/samples/item_sync.json.gz"
+        calls = [("read", "--html", "-", path) for path in SAMPLES + TRACES[:6]]
+        calls.append(("diff", "--html", "-", sync, sync.replace(".json", ".fix.json")))
+        if "check" in commands():
+            calls.append(("check", "--html", "-"))
+        for args in calls:
+            with self.subTest(args=args):
+                p = run(*args, "--lang", "zh_CN", "--quiet")
+                if p.returncode == 2 and "--html" in p.err:
+                    self.skipTest("this build writes no pages")
+                self.assertEqual(p.returncode, 0, p.err)
+                self.assertRegex(p.out, r"<html[^>]* lang=\"zh-CN\"")
+                text = re.sub(r"(?s)<(script|style|pre|code)\b.*?</\1>", "", p.out)
+                self.assertEqual(english(html.unescape(re.sub(r"<[^>]*>", "\n", text))), [])
+                for label in re.findall(r'(?:aria-label|title|alt)="([^"]*)"', text):
+                    self.assertEqual(english(html.unescape(label)), [])
+
     def test_comparison(self):
         sync = SOURCE + "/samples/item_sync.json.gz"
         self.chinese(run("diff", "--lang=zh", "--all", sync, sync.replace(".json", ".fix.json")))
@@ -103,6 +123,15 @@ class TestChinese(Case):
                     p = run("check", "--lang", "zh_CN", "--all", path)
                     if p.returncode == 0:
                         self.chinese(p)
+
+    def test_recording(self):
+        if "run" in commands():
+            with tempfile.TemporaryDirectory() as d:
+                self.chinese(run("run", "--lang", "zh_CN", "-o", d + "/rec", "--", "sleep", "0.3"))
+                self.chinese(run("read", "--lang", "zh_CN", "--all", d + "/rec"))
+                self.chinese(run("check", "--lang", "zh_CN", "--all", d + "/rec"), 0, 3)
+                self.chinese(run("run", "--lang", "zh_CN", "-o", d + "/rec", "--", "true"), 125)
+                self.chinese(run("run", "--lang", "zh_CN", "--", d + "/no-such-program"), 127)
 
     def test_help(self):
         for command in commands():
@@ -189,8 +218,6 @@ class Moved:
     """A copy of the program as it is installed: PREFIX/bin and PREFIX/share/locale."""
 
     def __enter__(self):
-        import tempfile
-
         self.dir = tempfile.TemporaryDirectory()
         os.makedirs(self.dir.name + "/bin")
         self.mo = self.dir.name + "/share/locale/zh_CN/LC_MESSAGES/gpuwhy.mo"

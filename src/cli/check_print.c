@@ -24,7 +24,7 @@ static void machine(struct gw_text *t, const struct gw_env *env)
     gw_text_style(t, GW_STYLE_BOLD);
     gw_text_words(t, env->live ? _("This machine") : env->recorded ? _("From a record") : _("From captures"));
     gw_text_style(t, GW_STYLE_PLAIN);
-    gw_text_words(t, ": ");
+    gw_text_words(t, _(": "));
     if (env->gpus.len)
         gw_text_printf(t, _("%zu GPU%s (%s)"), env->gpus.len, env->gpus.len > 1 ? "s" : "",
                        gw_env_gpu_at(env, 0)->name ? gw_env_gpu_at(env, 0)->name : _("unknown"));

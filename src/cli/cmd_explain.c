@@ -257,7 +257,7 @@ static void list(struct gw_text *t)
         gw_text_style(t, GW_STYLE_BOLD);
         gw_text_words(t, _(layers[l].name));
         gw_text_style(t, GW_STYLE_PLAIN);
-        gw_text_printf(t, ": %s", _(layers[l].covers));
+        gw_text_printf(t, _(": %s"), _(layers[l].covers));
         const struct gw_finding_info *f;
         for (size_t i = 0; (f = gw_finding_info(i)) != NULL; i++) {
             if (strcmp(f->layer, layers[l].id) != 0)

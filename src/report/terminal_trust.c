@@ -109,7 +109,7 @@ static void loss(struct gw_terminal *m, const struct gw_report_loss *l)
     else if (l->count > 0)
         gw_text_printf(t, _(" (%s\xc3\x97)"), gw_fmt_count(count).s);
     if (l->text && *l->text)
-        gw_text_printf(t, ": %s", _(l->text));
+        gw_text_printf(t, _(": %s"), _(l->text));
 }
 
 void gw_terminal_trust(struct gw_terminal *m)

@@ -131,7 +131,7 @@ class TestChinese(Case):
                 self.chinese(run("read", "--lang", "zh_CN", "--all", d + "/rec"))
                 self.chinese(run("check", "--lang", "zh_CN", "--all", d + "/rec"), 0, 3)
                 self.chinese(run("run", "--lang", "zh_CN", "-o", d + "/rec", "--", "true"), 125)
-                self.chinese(run("run", "--lang", "zh_CN", "--", d + "/no-such-program"), 127)
+                self.chinese(run("run", "--lang", "zh_CN", "-o", d + "/rec2", "--", d + "/no-such-program"), 127)
 
     def test_help(self):
         for command in commands():

@@ -29,8 +29,8 @@ const char *gw_error_text(const struct gw_error *err, char *buf, size_t cap)
         snprintf(place, sizeof place, _("line %lld: "), (long long)err->line);
     else if (err->byte >= 0 && err->file[0])
         snprintf(place, sizeof place, _("byte %lld: "), (long long)err->byte);
-    snprintf(buf, cap, "%s%s%s%s%s%s", err->file, err->file[0] ? ": " : "", place,
-             err->what[0] ? err->what : gw_code_name(err->code), err->advice[0] ? "; " : "", err->advice);
+    snprintf(buf, cap, "%s%s%s%s%s%s", err->file, err->file[0] ? _(": ") : "", place,
+             err->what[0] ? err->what : gw_code_name(err->code), err->advice[0] ? _("; ") : "", err->advice);
     for (char *p = buf; *p; p++)
         if ((unsigned char)*p < 0x20 || *p == 0x7f)
             *p = '?';

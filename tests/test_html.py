@@ -208,6 +208,19 @@ class TestCommand(unittest.TestCase):
         if os.path.exists("/dev/full"):
             self.refused(4, "cannot be written", "read", "--quiet", "--html", "/dev/full", self.sample)
 
+    def test_a_long_run_is_not_lost(self):
+        """Where the report cannot be written, the job is not even started."""
+        if b"\n  run" not in self.run_it("--help").stdout:
+            self.skipTest("built without gpuwhy run")
+        with tempfile.TemporaryDirectory() as d:
+            p = self.run_it("run", "-o", d + "/rec", "--html", "/nonexistent/r.html", "--", "touch", d + "/started")
+            self.assertEqual(p.returncode, 125, p.stderr)
+            self.assertIn("cannot be written", p.stderr.decode())
+            self.assertFalse(os.path.exists(d + "/started"))
+            p = self.run_it("run", "-o", d + "/rec", "--html", d + "/r.html", "--", "touch", d + "/started")
+            self.assertEqual(p.returncode, 0, p.stderr)
+            self.assertIn("no GPU", "".join(Page(html_pages.read(d + "/r.html")).words))
+
     def test_ranks_have_a_timeline(self):
         """A report over ranks takes the timeline from the main rank's recording."""
         with tempfile.TemporaryDirectory() as d:

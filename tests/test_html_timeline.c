@@ -143,7 +143,8 @@ static void places_add_up(void **state)
     assert_true(m.tl->gap_count > 0);
     const struct gw_tl_span *s = m.tl->lanes[0].spans;
     for (size_t i = 1; i < m.tl->gap_count; i++) /* longest first */
-        assert_true(s[m.tl->gaps[i]].end - s[m.tl->gaps[i]].start <= s[m.tl->gaps[i - 1]].end - s[m.tl->gaps[i - 1]].start);
+        assert_true(s[m.tl->gaps[i]].end - s[m.tl->gaps[i]].start <=
+                    s[m.tl->gaps[i - 1]].end - s[m.tl->gaps[i - 1]].start);
     text_trace_free(&m.t);
 }
 
@@ -177,7 +178,11 @@ static void text_is_inert(void **state)
     (void)state;
     check_written(gw_html_text, "</script><img src=x onerror=\"a('b')\">&amp;",
                   "&lt;/script&gt;&lt;img src=x onerror=&quot;a(&#39;b&#39;)&quot;&gt;&amp;amp;");
-    check_written(gw_html_text, "a\x1b[31mb\xe2\x80\xae" "c\xff", "a\xef\xbf\xbd[31mb\xef\xbf\xbd" "c\xef\xbf\xbd");
+    check_written(gw_html_text,
+                  "a\x1b[31mb\xe2\x80\xae"
+                  "c\xff",
+                  "a\xef\xbf\xbd[31mb\xef\xbf\xbd"
+                  "c\xef\xbf\xbd");
     check_written(gw_html_text, NULL, "");
     check_written(gw_html_word, "host-sync\" onclick=x", "host-sync--onclick-x");
 }
@@ -210,10 +215,10 @@ static void data_cannot_end_its_block(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(small_is_whole),  cmocka_unit_test(large_is_merged),
-        cmocka_unit_test(merging_spares),  cmocka_unit_test(places_add_up),
+        cmocka_unit_test(small_is_whole),        cmocka_unit_test(large_is_merged),
+        cmocka_unit_test(merging_spares),        cmocka_unit_test(places_add_up),
         cmocka_unit_test(no_gpu_is_no_timeline), cmocka_unit_test(text_is_inert),
-        cmocka_unit_test(advice_has_code), cmocka_unit_test(data_cannot_end_its_block),
+        cmocka_unit_test(advice_has_code),       cmocka_unit_test(data_cannot_end_its_block),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -11,11 +11,14 @@ static const unsigned order[] = {GW_CHECK_BAD, GW_CHECK_LOOK, GW_CHECK_GOOD};
 static void summary(struct gw_html *h, const struct gw_check_list *l)
 {
     if (l->by_status[GW_CHECK_BAD])
-        gw_html_textf(h, gw_ngettext("%s check of this machine is bad.", "%s checks of this machine are bad.", l->by_status[GW_CHECK_BAD]),
+        gw_html_textf(h,
+                      gw_ngettext("%s check of this machine is bad.", "%s checks of this machine are bad.",
+                                  l->by_status[GW_CHECK_BAD]),
                       gw_fmt_count((int64_t)l->by_status[GW_CHECK_BAD]).s);
     else if (l->by_status[GW_CHECK_LOOK])
-        gw_html_textf(h, gw_ngettext("Nothing is bad; %s check is worth a look.", "Nothing is bad; %s checks are worth a look.",
-                                     l->by_status[GW_CHECK_LOOK]),
+        gw_html_textf(h,
+                      gw_ngettext("Nothing is bad; %s check is worth a look.",
+                                  "Nothing is bad; %s checks are worth a look.", l->by_status[GW_CHECK_LOOK]),
                       gw_fmt_count((int64_t)l->by_status[GW_CHECK_LOOK]).s);
     else if (l->by_status[GW_CHECK_GOOD])
         gw_html_text(h, _("Everything that could be checked is good."));
@@ -27,7 +30,9 @@ static void header(struct gw_html *h, const struct gw_env *env, const struct gw_
 {
     const char *cpu = gw_env_str(env, GW_HSTR_CPU_MODEL), *driver = gw_env_str(env, GW_HSTR_DRIVER);
     gw_html_raw(h, "<header>\n<p class=\"brand\"><b>gpuwhy</b> ");
-    gw_html_text(h, env->live ? _("this machine") : env->recorded ? _("a machine, from a record") : _("a machine, from captures"));
+    gw_html_text(h, env->live       ? _("this machine")
+                    : env->recorded ? _("a machine, from a record")
+                                    : _("a machine, from captures"));
     gw_html_raw(h, "</p>\n<h1>");
     summary(h, l);
     gw_html_raw(h, "</h1>\n<ul class=\"facts\">");

@@ -98,6 +98,8 @@ int gw_cli_html_ranks(const struct gw_report *rep, const struct gw_cli_options *
 int gw_cli_no_text(const struct gw_cli_options *o);
 /* Usage error, said on stderr, when --json or --html would overwrite one of the inputs; else 0. */
 int gw_cli_spares_inputs(char *const *inputs, size_t n, const struct gw_cli_options *o);
+/* Before a long run: can --json and --html be written in the end? An exit status; says what stands in the way. */
+int gw_cli_can_write(const struct gw_cli_options *o);
 /* Lets `write` print to `path`, or to standard output when it is NULL or "-". An exit status; says what went wrong. */
 typedef void gw_cli_writer(FILE *out, void *user);
 int gw_cli_write(const char *path, gw_cli_writer *write, void *user);

@@ -272,5 +272,7 @@ int gw_cmd_run(int argc, char **argv)
     argp_err_exit_status = EXIT_RUN_FAILED; /* our own failures must not look like the job's */
     gw_cli_parse_as(&gw_argp_run, argc, argv, ARGP_IN_ORDER, &a);
     a.run.quiet = a.cli.quiet;
+    if (!a.no_report && gw_cli_can_write(&a.cli) != GW_EXIT_OK)
+        return EXIT_RUN_FAILED;
     return record(&a);
 }

@@ -1,7 +1,10 @@
-/* Reports as HTML pages: cli.h says how. */
+/* Where reports go, and reports as HTML pages: cli.h says how. */
 #include "cli/cli.h"
 
+#include <errno.h>
+#include <limits.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/load.h"
 #include "engine/analysis.h"
@@ -61,8 +64,26 @@ int gw_cli_spares_inputs(char *const *inputs, size_t n, const struct gw_cli_opti
     for (size_t k = 0; k < 2; k++)
         for (size_t i = 0; outputs[k] && strcmp(outputs[k], "-") != 0 && i < n; i++)
             if (gw_cli_same_file(inputs[i], outputs[k])) {
-                gw_cli_error(_("--%s=%s would overwrite the recording; give another name"), k ? "html" : "json", outputs[k]);
+                gw_cli_error(_("--%s=%s would overwrite the recording; give another name"), k ? "html" : "json",
+                             outputs[k]);
                 return GW_EXIT_USAGE;
             }
+    return GW_EXIT_OK;
+}
+
+int gw_cli_can_write(const struct gw_cli_options *o)
+{
+    const char *const outputs[] = {o->json, o->html};
+    for (size_t k = 0; k < 2; k++) {
+        char folder[PATH_MAX];
+        if (!outputs[k] || strcmp(outputs[k], "-") == 0)
+            continue;
+        const char *slash = strrchr(outputs[k], '/');
+        snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - outputs[k]) + 1 : 1, slash ? outputs[k] : ".");
+        if (access(outputs[k], W_OK) != 0 && (errno != ENOENT || access(folder, W_OK | X_OK) != 0)) {
+            gw_cli_error(_("%s: cannot be written: %s"), outputs[k], gw_i18n_errno(errno));
+            return GW_EXIT_INTERNAL;
+        }
+    }
     return GW_EXIT_OK;
 }

@@ -334,7 +334,9 @@ int gw_sweep_main(struct gw_sweep_options *o)
     memset(&st, 0, sizeof st);
     st.o = o;
     struct gw_arena *arena = gw_arena_create(0);
-    int status = arena ? begin(&st) : gw_cli_no_memory(o->command);
+    int status = arena ? gw_cli_can_write(&o->cli) : gw_cli_no_memory(o->command);
+    if (status == GW_EXIT_OK)
+        status = begin(&st);
     if (status == GW_EXIT_OK)
         status = loop(&st);
     if (status == GW_EXIT_OK) {

@@ -45,28 +45,30 @@ static void answer(FILE *out, const struct gw_diff *d)
     if (d->why_not) {
         fprintf(out, _("Step times cannot be compared: %s."), _(d->why_not));
     } else if (d->change == GW_DIFF_UNKNOWN) {
-        fprintf(out, _("It cannot be told whether the step changed: a step takes %s in A and %s in B, but with so "
-                         "few steps nothing is known about the noise."),
-                       gw_diff_time(d->a.median).s, gw_diff_time(d->b.median).s);
+        fprintf(out,
+                _("It cannot be told whether the step changed: a step takes %s in A and %s in B, but with so "
+                  "few steps nothing is known about the noise."),
+                gw_diff_time(d->a.median).s, gw_diff_time(d->b.median).s);
     } else if (d->change == GW_DIFF_SAME) {
-        fprintf(out, _("No real change of the typical step: it takes %s in A and %s in B (%+.1f\xc2\xa0%%); two "
-                         "recordings like these differ by up to %.0f\xc2\xa0%% without any cause."),
-                       gw_diff_time(d->a.median).s, gw_diff_time(d->b.median).s, 100 * (d->ratio - 1),
-                       100 * (d->high / d->ratio - 1));
+        fprintf(out,
+                _("No real change of the typical step: it takes %s in A and %s in B (%+.1f\xc2\xa0%%); two "
+                  "recordings like these differ by up to %.0f\xc2\xa0%% without any cause."),
+                gw_diff_time(d->a.median).s, gw_diff_time(d->b.median).s, 100 * (d->ratio - 1),
+                100 * (d->high / d->ratio - 1));
     } else if (d->change == GW_DIFF_FASTER) {
         fprintf(out, _("B is %s as fast as A: a step takes %s instead of %s"), factor(1 / d->ratio, f),
-                       gw_diff_time(d->b.median).s, gw_diff_time(d->a.median).s);
+                gw_diff_time(d->b.median).s, gw_diff_time(d->a.median).s);
         noise(out, d);
         put(out, _("."));
     } else {
         fprintf(out, _("B is slower than A: a step takes %s instead of %s, %s as long"), gw_diff_time(d->b.median).s,
-                       gw_diff_time(d->a.median).s, factor(d->ratio, f));
+                gw_diff_time(d->a.median).s, factor(d->ratio, f));
         noise(out, d);
         put(out, _("."));
     }
     if (d->slow_changed)
         fprintf(out, _(" Slow steps changed: all counted, a step takes %s in A and %s in B."),
-                       gw_diff_time(d->a.mean).s, gw_diff_time(d->b.mean).s);
+                gw_diff_time(d->a.mean).s, gw_diff_time(d->b.mean).s);
 }
 
 /* ---- what else is to be said ---- */
@@ -78,18 +80,18 @@ static void promise(FILE *out, const struct gw_diff *d)
     if (!f)
         return;
     fprintf(out, _("A's verdict promised %s from removing %s"), gw_fmt_factor_range(f->gain.low, f->gain.high).s,
-                   f->id);
+            f->id);
     if (d->promise.outcome == GW_DIFF_NOT_DONE) {
         put(out, _(": B shows it just as much, so that was not done, or did not help"));
         return;
     }
     fprintf(out, _("; B is %s as fast"), factor(d->promise.actual, a));
     put(out, d->promise.outcome == GW_DIFF_WITHIN ? _(", as promised")
-                     : d->promise.outcome == GW_DIFF_LESS ? _(", which is less")
-                                                          : _(", which is more"));
+             : d->promise.outcome == GW_DIFF_LESS ? _(", which is less")
+                                                  : _(", which is more"));
     if (d->promise.outcome == GW_DIFF_MORE && d->a.rep->profiler_slowdown > 1.1)
         put(out, _("; the promise is for runs without the profiler, which slows the host here and makes the "
-                           "difference larger"));
+                   "difference larger"));
     if (d->promise.still >= 1.1)
         fprintf(out, _("; B still shows it, worth %s more"), factor(d->promise.still, a));
 }
@@ -101,24 +103,28 @@ static void scaling(FILE *out, const struct gw_diff *d)
     double each = d->scaling.work, ratio = (double)d->scaling.few / (double)d->scaling.many;
     int weak = each > 0.8 && each<1.25, strong = each> 0.7 * ratio && each < 1.4 * ratio;
     fprintf(out, _("scaling from %s to %s GPUs: efficiency %s"), gw_fmt_count(d->scaling.few).s,
-                   gw_fmt_count(d->scaling.many).s, gw_fmt_percent_short(d->scaling.efficiency).s);
+            gw_fmt_count(d->scaling.many).s, gw_fmt_percent_short(d->scaling.efficiency).s);
     if (weak)
         put(out, _(" (each GPU computes as much as before: the batch grew with the GPUs)"));
     else if (strong)
         put(out, _(" (each GPU computes less, as one batch is split)"));
     else
-        fprintf(out, _(" (the share of a step in which a GPU computes, against before; it computes %.2f times as much a step)"),
+        fprintf(
+            out,
+            _(" (the share of a step in which a GPU computes, against before; it computes %.2f times as much a step)"),
             each);
     if (d->scaling.efficiency < 0.9 && *d->scaling.grew)
         fprintf(out, _("; multi-gpu-scaling: most of the loss is %s, %s more a step"), d->scaling.grew,
-                       gw_diff_time(d->scaling.grew_ns).s);
+                gw_diff_time(d->scaling.grew_ns).s);
 }
 
 static void slow_steps(FILE *out, const struct gw_diff *d)
 {
     if (d->a.slow == 0 && d->b.slow == 0)
         return;
-    fprintf(out, _("slow steps (over twice the median): %s of %s in A, %s of %s in B; whether so many always come is not known"),
+    fprintf(
+        out,
+        _("slow steps (over twice the median): %s of %s in A, %s of %s in B; whether so many always come is not known"),
         gw_fmt_count(d->a.slow).s, gw_fmt_count((int64_t)d->a.steps).s, gw_fmt_count(d->b.slow).s,
         gw_fmt_count((int64_t)d->b.steps).s);
 }

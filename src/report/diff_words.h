@@ -1,6 +1,6 @@
 /*
- * diff_words.h - the sentences of a comparison, which every renderer of it needs. Translated plain text; it may hold bytes
- * from a trace, so the renderer escapes it.
+ * diff_words.h - the sentences of a comparison, which every renderer of it needs. Translated plain text; it may hold
+ * bytes from a trace, so the renderer escapes it.
  *
  *     char *s = gw_diff_answer(d);
  *     gw_text_words(&t, s), free(s);
@@ -13,7 +13,8 @@
 
 /* The answer, one to three sentences. The caller frees it; NULL when out of memory. */
 char *gw_diff_answer(const struct gw_diff *d);
-/* What else is to be said, one clause a call: slow steps, the promise, scaling, GPUs that differ, what is incomplete. */
+/* What else is to be said, one clause a call: slow steps, the promise, scaling, GPUs that differ, what is incomplete.
+ */
 typedef void gw_diff_remark(void *user, const char *text);
 void gw_diff_remarks(const struct gw_diff *d, gw_diff_remark *say, void *user);
 /* "step>+5%: +4.7 %, not crossed" */

@@ -7,10 +7,10 @@
 #ifndef GW_HTML_ASSETS_H
 #define GW_HTML_ASSETS_H
 
-extern const char gw_html_style[];        /* web/page.css, and that of the plot library */
-extern const char gw_html_script[];       /* web/timeline.js and friends */
-extern const char gw_html_script_hash[];  /* of the script, as a CSP source: sha256-... */
-extern const char gw_html_plot[];         /* uPlot (MIT), with its licence */
+extern const char gw_html_style[];       /* web/page.css, and that of the plot library */
+extern const char gw_html_script[];      /* web/timeline.js and friends */
+extern const char gw_html_script_hash[]; /* of the script, as a CSP source: sha256-... */
+extern const char gw_html_plot[];        /* uPlot (MIT), with its licence */
 extern const char gw_html_plot_hash[];
 
 #endif

@@ -13,7 +13,8 @@ struct column {
 
 static void open_table(struct gw_html *h, const char *section, const struct column *c, size_t n)
 {
-    fprintf(h->out, "<div class=\"scroll\" tabindex=\"0\" role=\"group\" aria-labelledby=\"%s-h\"><table><thead><tr>", section);
+    fprintf(h->out, "<div class=\"scroll\" tabindex=\"0\" role=\"group\" aria-labelledby=\"%s-h\"><table><thead><tr>",
+            section);
     for (size_t i = 0; i < n; i++) {
         gw_html_raw(h, c[i].words ? "<th scope=\"col\">" : "<th scope=\"col\" class=\"num\">");
         gw_html_text(h, c[i].name);
@@ -56,16 +57,19 @@ static void pauses(struct gw_html *h, const struct gw_report_activity *a)
     if (!a->pauses)
         return;
     gw_html_raw(h, "<p class=\"note\">");
-    gw_html_textf(h, gw_ngettext("%s pause outside of the window, %s in all: ", "%s pauses outside of the window, %s in all: ",
-                                 (unsigned long)a->pauses),
+    gw_html_textf(h,
+                  gw_ngettext("%s pause outside of the window, %s in all: ",
+                              "%s pauses outside of the window, %s in all: ", (unsigned long)a->pauses),
                   gw_fmt_count(a->pauses).s, gw_fmt_time(a->pause_ns).s);
-    gw_html_textf(h, _("the longest %s, %s after the start"), gw_fmt_time(a->longest_ns).s, gw_fmt_time(a->longest_at).s);
+    gw_html_textf(h, _("the longest %s, %s after the start"), gw_fmt_time(a->longest_ns).s,
+                  gw_fmt_time(a->longest_at).s);
     gw_html_raw(h, "</p>\n");
 }
 
 static void windows(struct gw_html *h, const struct gw_report *r)
 {
-    const struct column c[] = {{_("starts at"), 0}, {_("length"), 0}, {_("idle"), 0}, {_("steps"), 0}, {_("a step"), 0}, {"", 1}};
+    const struct column c[] = {{_("starts at"), 0}, {_("length"), 0}, {_("idle"), 0},
+                               {_("steps"), 0},     {_("a step"), 0}, {"", 1}};
     if (!r->window_count)
         return;
     gw_html_tag(h, "h3", NULL, _("Windows of the record"));
@@ -78,7 +82,10 @@ static void windows(struct gw_html *h, const struct gw_report *r)
         gw_html_tag(h, "td", "num", gw_fmt_percent(gw_html_share(w->idle_ns, w->wall_ns)).s);
         gw_html_tag(h, "td", "num", gw_fmt_count(w->steps).s);
         gw_html_tag(h, "td", "num", gw_fmt_time(w->median_step_ns).s);
-        gw_html_tag(h, "td", NULL, w->reported ? _("the one of this report") : w->same_kernels ? "" : _("another phase of the job"));
+        gw_html_tag(h, "td", NULL,
+                    w->reported       ? _("the one of this report")
+                    : w->same_kernels ? ""
+                                      : _("another phase of the job"));
         gw_html_raw(h, "</tr>\n");
     }
     gw_html_raw(h, "</tbody></table></div>\n");
@@ -86,8 +93,9 @@ static void windows(struct gw_html *h, const struct gw_report *r)
 
 void gw_html_run(struct gw_html *h, const struct gw_report *r)
 {
-    const struct column c[] = {{_("GPU"), 1},          {_("measured for"), 0}, {_("no work"), 0}, {_("in the window"), 0},
-                               {_("SMs at work"), 0}, {_("memory"), 0},       {_("tensor cores"), 0}, {"", 1}};
+    const struct column c[] = {
+        {_("GPU"), 1},         {_("measured for"), 0}, {_("no work"), 0},      {_("in the window"), 0},
+        {_("SMs at work"), 0}, {_("memory"), 0},       {_("tensor cores"), 0}, {"", 1}};
     if (!r->activity_count && !r->window_count)
         return;
     gw_html_section(h, "run", _("The whole run"));
@@ -111,7 +119,7 @@ void gw_html_counters(struct gw_html *h, const struct gw_report *r)
     static const struct {
         enum gw_km km;
         const char *name;
-    } shown[] = {{GW_KM_SM, N_("SM")},         {GW_KM_DRAM, N_("DRAM")},           {GW_KM_TENSOR, N_("tensor")},
+    } shown[] = {{GW_KM_SM, N_("SM")},     {GW_KM_DRAM, N_("DRAM")},           {GW_KM_TENSOR, N_("tensor")},
                  {GW_KM_FP32, N_("fp32")}, {GW_KM_OCCUPANCY, N_("occupancy")}, {GW_KM_WAVES, N_("waves")}};
     enum { SHOWN = sizeof shown / sizeof *shown };
     const struct gw_report_counters *k = r->counters;

@@ -18,7 +18,8 @@ static const char *part_name(const char *id)
 {
     static const struct {
         const char *id, *name;
-    } names[] = {{"compute", N_("compute")}, {"comm", N_("communication")}, {"copies", N_("copies")}, {"idle", N_("idle")}};
+    } names[] = {
+        {"compute", N_("compute")}, {"comm", N_("communication")}, {"copies", N_("copies")}, {"idle", N_("idle")}};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (strcmp(names[i].id, id) == 0)
             return _(names[i].name);
@@ -152,7 +153,8 @@ static void steps_table(struct gw_html *h, const struct gw_diff *d)
     for (size_t i = 0; i < d->cause_count; i++) {
         const struct gw_diff_row *r = d->causes + i;
         unsigned c = cause_of(r->id);
-        fprintf(h->out, "<tr><th scope=\"row\" class=\"in2\"><span class=\"sw f-%s\"></span>", gw_html_family_id(gw_html_family(c)));
+        fprintf(h->out, "<tr><th scope=\"row\" class=\"in2\"><span class=\"sw f-%s\"></span>",
+                gw_html_family_id(gw_html_family(c)));
         gw_html_text(h, _(gw_cause_text(c)));
         gw_html_raw(h, " ");
         gw_html_tag(h, "code", NULL, r->id);
@@ -164,7 +166,8 @@ static void steps_table(struct gw_html *h, const struct gw_diff *d)
 
 static void work_table(struct gw_html *h, const struct gw_diff_row *list, size_t n, const char *title, const char *cls)
 {
-    gw_html_raw(h, "<div class=\"scroll\" tabindex=\"0\" role=\"group\" aria-labelledby=\"work-h\"><table class=\"diff\">\n");
+    gw_html_raw(
+        h, "<div class=\"scroll\" tabindex=\"0\" role=\"group\" aria-labelledby=\"work-h\"><table class=\"diff\">\n");
     head(h, title);
     for (size_t i = 0; i < n; i++) {
         gw_html_raw(h, "<tr><th scope=\"row\">");
@@ -197,7 +200,8 @@ static void work(struct gw_html *h, const struct gw_diff *d)
         gw_html_raw(h, "</summary>\n");
         work_table(h, d->kernels, n, _("kernel or copy"), "name");
         if (n < d->kernel_count)
-            gw_html_tagf(h, "p", "note", _("%s more are in the JSON report."), gw_fmt_count((int64_t)(d->kernel_count - n)).s);
+            gw_html_tagf(h, "p", "note", _("%s more are in the JSON report."),
+                         gw_fmt_count((int64_t)(d->kernel_count - n)).s);
         gw_html_raw(h, "</details>\n");
     }
     gw_html_section_end(h);
@@ -255,7 +259,8 @@ int gw_render_html_diff(const struct gw_diff_view *v, FILE *out)
         bar(&h, d, 0, longest);
         bar(&h, d, 1, longest);
         steps_table(&h, d);
-        gw_html_tag(&h, "p", "note", _("* more than noise. Parts are means over the steps and add up to the mean step."));
+        gw_html_tag(&h, "p", "note",
+                    _("* more than noise. Parts are means over the steps and add up to the mean step."));
     }
     gw_html_section_end(&h);
     work(&h, d);

@@ -7,6 +7,7 @@
 #include "base/gw_i18n.h"
 #include "layers/layers.h"
 #include "report/fmt.h"
+#include "report/html/html_words.h"
 
 #define OPEN 3 /* findings that are open from the start; the others are one click away */
 
@@ -61,7 +62,7 @@ static void clauses(struct gw_html *h, const char *title, const char *cls, const
         gw_html_rich(h, list[i].text);
         if (list[i].source && *list[i].source) {
             gw_html_raw(h, " ");
-            gw_html_tag(h, "span", "source", list[i].source);
+            gw_html_tag(h, "span", "source", gw_html_source(list[i].source));
         }
         gw_html_raw(h, "</li>\n");
     }
@@ -157,8 +158,9 @@ void gw_html_not_evaluated(struct gw_html *h, const struct gw_not_evaluated *lis
     gw_html_raw(h, "<p>");
     gw_html_text(h, _("The data at hand cannot show these. They may be fine or not."));
     gw_html_raw(h, "</p>\n<details class=\"more\"><summary>");
-    gw_html_textf(h, gw_ngettext("%s finding, and what it would need", "%s findings, and what they would need", (unsigned long)n),
-                  gw_fmt_count((int64_t)n).s);
+    gw_html_textf(
+        h, gw_ngettext("%s finding, and what it would need", "%s findings, and what they would need", (unsigned long)n),
+        gw_fmt_count((int64_t)n).s);
     gw_html_raw(h, "</summary>\n<dl class=\"needs\">\n");
     for (size_t i = 0; i < n; i++) {
         const struct gw_finding_info *info = gw_finding_info_find(list[i].id);

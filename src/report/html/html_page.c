@@ -247,8 +247,9 @@ struct gw_html gw_html_begin(FILE *out, const char *title)
     gw_html_raw(&h, "<!DOCTYPE html>\n<html lang=\"");
     gw_html_text(&h, gw_html_language().s);
     gw_html_raw(&h, "\">\n<head>\n<meta charset=\"utf-8\">\n");
-    fprintf(out, "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; "
-                 "script-src '%s'%s%s%s; base-uri 'none'; form-action 'none'\">\n",
+    fprintf(out,
+            "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; "
+            "script-src '%s'%s%s%s; base-uri 'none'; form-action 'none'\">\n",
             gw_html_script_hash, *gw_html_plot ? " '" : "", *gw_html_plot ? gw_html_plot_hash : "",
             *gw_html_plot ? "'" : "");
     gw_html_raw(&h, "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"

@@ -1,5 +1,5 @@
-/* Static pictures as SVG: the timeline in columns, and the times of steps. They are what a page shows without its script,
- * and what it prints. */
+/* Static pictures as SVG: the timeline in columns, and the times of steps. They are what a page shows without its
+ * script, and what it prints. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 enum { COLUMNS = 400, WIDTH = 1000, ROW = 44, TOP = 22 };
 
 struct columns {
-    double part[3][COLUMNS];                /* compute, communication, copies: ns */
+    double part[3][COLUMNS]; /* compute, communication, copies: ns */
     double idle[GW_FAMILY_COUNT][COLUMNS];
     double idle_all[COLUMNS];
     double ns; /* of a column */
@@ -44,7 +44,10 @@ static void collect(struct columns *c, const struct gw_timeline *tl)
             if (l == 0)
                 spread(c->idle[gw_html_family(s->kind)], c, s);
             else if (lane->type == GW_TL_STREAM || lane->type == GW_TL_OTHER_STREAMS)
-                spread(c->part[s->kind == GW_TL_COMM ? 1 : s->kind == GW_TL_COPY || s->kind == GW_TL_SET ? 2 : 0], c, s);
+                spread(c->part[s->kind == GW_TL_COMM                           ? 1
+                               : s->kind == GW_TL_COPY || s->kind == GW_TL_SET ? 2
+                                                                               : 0],
+                       c, s);
         }
     }
     for (int i = 0; i < COLUMNS; i++) {
@@ -59,8 +62,8 @@ static void collect(struct columns *c, const struct gw_timeline *tl)
 }
 
 /* One path for all columns of a sort, on top of what `base` holds; which then holds it too. */
-static void stack(struct gw_html *h, const struct columns *c, const double *row, double *base, double bottom, double height,
-                  const char *cls)
+static void stack(struct gw_html *h, const struct columns *c, const double *row, double *base, double bottom,
+                  double height, const char *cls)
 {
     const double wide = (double)WIDTH / COLUMNS;
     int any = 0;
@@ -81,7 +84,9 @@ static void axis(struct gw_html *h, int64_t length, double y)
 {
     for (int i = 0; i <= 4; i++) {
         fprintf(h->out, "<text class=\"ax\" x=\"%d\" y=\"%.0f\" text-anchor=\"%s\">", WIDTH * i / 4, y,
-                i == 0 ? "start" : i == 4 ? "end" : "middle");
+                i == 0   ? "start"
+                : i == 4 ? "end"
+                         : "middle");
         gw_html_text(h, gw_fmt_time(length / 4 * i).s);
         gw_html_raw(h, "</text>\n");
     }
@@ -136,8 +141,9 @@ void gw_html_steps_picture(struct gw_html *h, const int64_t *ns, size_t n, int64
     gw_html_raw(h, "\">\n");
     for (int i = 0; i <= 2; i++) {
         double y = 10 + tall - tall * i / 2;
-        fprintf(h->out, "<path class=\"grid\" d=\"M%g %.1fH%d\"/><text class=\"ax\" x=\"%g\" y=\"%.1f\" text-anchor=\"end\">", left, y,
-                WIDTH, left - 8, y + 4);
+        fprintf(h->out,
+                "<path class=\"grid\" d=\"M%g %.1fH%d\"/><text class=\"ax\" x=\"%g\" y=\"%.1f\" text-anchor=\"end\">",
+                left, y, WIDTH, left - 8, y + 4);
         gw_html_text(h, gw_fmt_time(top / 2 * i).s);
         gw_html_raw(h, "</text>\n");
     }
@@ -149,7 +155,8 @@ void gw_html_steps_picture(struct gw_html *h, const int64_t *ns, size_t n, int64
     double each = wide / (double)(n ? n : 1), bar = each > 3 ? each * 0.7 : each;
     for (size_t i = 0; i < n; i++) {
         double v = tall * (double)ns[i] / (double)top;
-        fprintf(h->out, "M%.1f %.1fh%.2fV170h-%.2fz", left + each * (double)i + (each - bar) / 2, 10 + tall - v, bar, bar);
+        fprintf(h->out, "M%.1f %.1fh%.2fV170h-%.2fz", left + each * (double)i + (each - bar) / 2, 10 + tall - v, bar,
+                bar);
     }
     gw_html_raw(h, "\"/>\n</svg>\n");
 }

@@ -80,7 +80,8 @@ static void collectives(struct gw_html *h, const struct gw_report *r)
     }
     gw_html_raw(h, "</tbody></table></div>\n");
     if (n < r->collective_count)
-        gw_html_tagf(h, "p", "note", _("%s more are in the JSON report."), gw_fmt_count((int64_t)(r->collective_count - n)).s);
+        gw_html_tagf(h, "p", "note", _("%s more are in the JSON report."),
+                     gw_fmt_count((int64_t)(r->collective_count - n)).s);
 }
 
 void gw_html_ranks(struct gw_html *h, const struct gw_report *r)
@@ -98,10 +99,12 @@ void gw_html_ranks(struct gw_html *h, const struct gw_report *r)
     if (r->rank_count < 2)
         return;
     gw_html_section(h, "ranks", r->per_rank[0].rank >= 0 ? _("Ranks") : _("GPUs"));
-    gw_html_tag(h, "p", "note",
-                _("Waiting is the time inside collectives until the last rank arrives; exchange is what the transfer itself "
-                  "takes. Both where no compute hides them."));
-    gw_html_raw(h, "<div class=\"scroll\" tabindex=\"0\" role=\"group\" aria-labelledby=\"ranks-h\"><table class=\"ranks\">\n");
+    gw_html_tag(
+        h, "p", "note",
+        _("Waiting is the time inside collectives until the last rank arrives; exchange is what the transfer itself "
+          "takes. Both where no compute hides them."));
+    gw_html_raw(
+        h, "<div class=\"scroll\" tabindex=\"0\" role=\"group\" aria-labelledby=\"ranks-h\"><table class=\"ranks\">\n");
     head(h, names, sizeof names / sizeof *names, 0);
     for (size_t i = 0; i < r->rank_count; i++)
         row(h, r->per_rank + i);

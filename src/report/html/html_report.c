@@ -50,7 +50,8 @@ static void facts(struct gw_html *h, const struct gw_report *r)
     if (r->ranks > 1)
         gw_html_tagf(h, "li", NULL, _("%s ranks"), gw_fmt_count(r->ranks).s);
     if (d && s->count > 0) {
-        gw_html_tagf(h, "li", NULL, gw_ngettext("%s step", "%s steps", (unsigned long)s->count), gw_fmt_count(s->count).s);
+        gw_html_tagf(h, "li", NULL, gw_ngettext("%s step", "%s steps", (unsigned long)s->count),
+                     gw_fmt_count(s->count).s);
         if (s->median_ns >= 0)
             gw_html_tagf(h, "li", NULL,
                          r->profiler && *r->profiler ? _("%s a step under the profiler") : _("%s a step"),
@@ -142,7 +143,8 @@ static void part_row(struct gw_html *h, const struct share *p, int64_t wall, dou
     gw_html_raw(h, "</tr>\n");
 }
 
-static void parts_table(struct gw_html *h, const struct share *part, size_t n, const struct gw_partition *p, double steps)
+static void parts_table(struct gw_html *h, const struct share *part, size_t n, const struct gw_partition *p,
+                        double steps)
 {
     gw_html_raw(h, "<table class=\"parts\"><thead><tr><td></td><th scope=\"col\" class=\"num\">");
     gw_html_text(h, _("share"));
@@ -181,8 +183,9 @@ static void causes(struct gw_html *h, const struct gw_cause_total *list, size_t 
         gw_html_text(h, _(gw_cause_text(list[i].cause)));
         gw_html_raw(h, " ");
         gw_html_tag(h, "code", NULL, gw_cause_id(list[i].cause));
-        fprintf(h->out, "<span class=\"meter\" aria-hidden=\"true\"><span class=\"f-%s\" style=\"width:%s%%\"></span></span>", family,
-                gw_html_width(gw_html_share(list[i].ns, idle)).s);
+        fprintf(h->out,
+                "<span class=\"meter\" aria-hidden=\"true\"><span class=\"f-%s\" style=\"width:%s%%\"></span></span>",
+                family, gw_html_width(gw_html_share(list[i].ns, idle)).s);
         gw_html_raw(h, "</th>");
         gw_html_tag(h, "td", "num", gw_fmt_percent(gw_html_share(list[i].ns, wall)).s);
         gw_html_raw(h, "</tr>\n");
@@ -197,14 +200,17 @@ static void window(struct gw_html *h, const struct gw_report_device *d, int is_w
     if (is_whole)
         gw_html_textf(h, _("Of the whole recording, %s: no steady part was found."), gw_fmt_time(d->whole.wall).s);
     else if (d->steady.wall != d->whole.wall)
-        gw_html_textf(h, _("Of the steady %s; the whole %s, start-up included, is %s idle."), gw_fmt_time(d->steady.wall).s,
-                      gw_fmt_time(d->whole.wall).s, gw_fmt_percent(gw_html_share(d->whole.idle, d->whole.wall)).s);
+        gw_html_textf(h, _("Of the steady %s; the whole %s, start-up included, is %s idle."),
+                      gw_fmt_time(d->steady.wall).s, gw_fmt_time(d->whole.wall).s,
+                      gw_fmt_percent(gw_html_share(d->whole.idle, d->whole.wall)).s);
     else
         gw_html_textf(h, _("Of %s."), gw_fmt_time(p->wall).s);
     if (p->comm_hidden > 0 && gw_html_share(p->comm_hidden, p->wall) >= 0.0005)
-        gw_html_textf(h, _(" Communication hidden behind compute: %s."), gw_fmt_percent(gw_html_share(p->comm_hidden, p->wall)).s);
+        gw_html_textf(h, _(" Communication hidden behind compute: %s."),
+                      gw_fmt_percent(gw_html_share(p->comm_hidden, p->wall)).s);
     if (p->copy_hidden > 0 && gw_html_share(p->copy_hidden, p->wall) >= 0.0005)
-        gw_html_textf(h, _(" Copies hidden behind compute: %s."), gw_fmt_percent(gw_html_share(p->copy_hidden, p->wall)).s);
+        gw_html_textf(h, _(" Copies hidden behind compute: %s."),
+                      gw_fmt_percent(gw_html_share(p->copy_hidden, p->wall)).s);
     gw_html_raw(h, "</p>\n");
 }
 
@@ -262,7 +268,8 @@ static void time_section(struct gw_html *h, const struct gw_report *r)
                 shown++;
             }
         if (shown < r->device_count)
-            gw_html_tagf(h, "p", "note", _("%s more GPUs are in the JSON report."), gw_fmt_count((int64_t)(r->device_count - shown)).s);
+            gw_html_tagf(h, "p", "note", _("%s more GPUs are in the JSON report."),
+                         gw_fmt_count((int64_t)(r->device_count - shown)).s);
     }
     gw_html_section_end(h);
 }
@@ -281,7 +288,8 @@ static void steps(struct gw_html *h, const struct gw_report *r)
     const struct {
         const char *label;
         int64_t ns;
-    } f[] = {{_("fastest"), s->min_ns}, {_("median"), s->median_ns}, {_("mean"), s->mean_ns}, {_("95 % below"), s->p95_ns}};
+    } f[] = {
+        {_("fastest"), s->min_ns}, {_("median"), s->median_ns}, {_("mean"), s->mean_ns}, {_("95 % below"), s->p95_ns}};
     for (size_t i = 0; i < sizeof f / sizeof *f; i++) {
         gw_html_raw(h, "<div>");
         gw_html_tag(h, "dt", NULL, f[i].label);
@@ -313,10 +321,12 @@ static void kernel_rows(struct gw_html *h, const struct gw_report_kernel *list, 
     }
 }
 
-static void kernel_table(struct gw_html *h, const struct gw_report_kernel *list, size_t n, double all, int classes, int steps)
+static void kernel_table(struct gw_html *h, const struct gw_report_kernel *list, size_t n, double all, int classes,
+                         int steps)
 {
-    const char *const names[] = {classes ? _("class") : _("kernel or copy"), _("class"), steps ? _("times a step") : _("times"),
-                                 steps ? _("time a step") : _("time"), _("share of the work")};
+    const char *const names[] = {classes ? _("class") : _("kernel or copy"), _("class"),
+                                 steps ? _("times a step") : _("times"), steps ? _("time a step") : _("time"),
+                                 _("share of the work")};
     gw_html_raw(h, "<div class=\"scroll\" tabindex=\"0\" role=\"group\" aria-labelledby=\"work-h\"><table><thead><tr>");
     for (int i = 0; i < 5; i++) {
         if (i == 1 && classes)

@@ -1,4 +1,5 @@
-/* The timeline's section, and its data as JSON: columns, times as differences, so that thousands of spans stay small. */
+/* The timeline's section, and its data as JSON: columns, times as differences, so that thousands of spans stay small.
+ */
 #include "report/html/html_timeline.h"
 
 #include <inttypes.h>
@@ -231,9 +232,11 @@ static void merged(struct gw_html *h, const struct gw_timeline *tl)
     }
     gw_html_raw(h, "<p class=\"note\">");
     if (resolution) {
-        gw_html_textf(h, _("%s spans are drawn as %s: outside the typical and the slowest step, neighbours shorter than %s are "
-                           "merged, and say so."),
-                      gw_fmt_count((int64_t)all).s, gw_fmt_count((int64_t)shown).s, gw_fmt_time(resolution).s);
+        gw_html_textf(
+            h,
+            _("%s spans are drawn as %s: outside the typical and the slowest step, neighbours shorter than %s are "
+              "merged, and say so."),
+            gw_fmt_count((int64_t)all).s, gw_fmt_count((int64_t)shown).s, gw_fmt_time(resolution).s);
     } else {
         gw_html_textf(h, _("Every one of %s spans is drawn by itself."), gw_fmt_count((int64_t)all).s);
     }
@@ -277,8 +280,10 @@ static void longest(struct gw_html *h, const struct gw_timeline *tl)
         return;
     gw_html_raw(h, "<details class=\"more\"><summary>");
     gw_html_text(h, _("The longest idle spans, as a table"));
-    gw_html_raw(h, "</summary>\n<div class=\"scroll\" tabindex=\"0\" role=\"group\" aria-labelledby=\"gaps-c\"><table id=\"gaps\">"
-                   "<caption id=\"gaps-c\" class=\"sr\">");
+    gw_html_raw(
+        h,
+        "</summary>\n<div class=\"scroll\" tabindex=\"0\" role=\"group\" aria-labelledby=\"gaps-c\"><table id=\"gaps\">"
+        "<caption id=\"gaps-c\" class=\"sr\">");
     gw_html_text(h, _("The longest idle spans"));
     gw_html_raw(h, "</caption>\n<thead><tr>");
     const char *const num[] = {_("length"), _("at")}, *const words[] = {_("cause"), _("the host is in"), _("ended by")};
@@ -304,7 +309,9 @@ static void legend(struct gw_html *h, const struct gw_timeline *tl)
     const char *const words[] = {_("compute"), _("communication"), _("copies and sets")};
     int used[GW_FAMILY_COUNT] = {0}, work[3] = {1, 0, 0};
     for (size_t l = 1; l < tl->lane_count; l++)
-        for (size_t i = 0; (tl->lanes[l].type == GW_TL_STREAM || tl->lanes[l].type == GW_TL_OTHER_STREAMS) && i < tl->lanes[l].count; i++) {
+        for (size_t i = 0;
+             (tl->lanes[l].type == GW_TL_STREAM || tl->lanes[l].type == GW_TL_OTHER_STREAMS) && i < tl->lanes[l].count;
+             i++) {
             uint32_t k = tl->lanes[l].spans[i].kind;
             work[k == GW_TL_COMM ? 1 : k == GW_TL_COPY || k == GW_TL_SET ? 2 : 0] = 1;
         }
@@ -354,9 +361,12 @@ void gw_html_places(struct gw_html *h, const struct gw_timeline *tl)
         files += tl->places[i].file && *tl->places[i].file;
     gw_html_section(h, "places", files ? _("Idle time by line of code") : _("Idle time by operator and call"));
     if (!files)
-        gw_html_tag(h, "p", "note", _("The recording has no Python stacks, so places are operators and calls. torch.profiler records stacks when with_stack is True."));
-    gw_html_raw(h, "<div class=\"scroll\" tabindex=\"0\" role=\"group\" aria-labelledby=\"places-h\"><table>\n<thead><tr>"
-                   "<th scope=\"col\">");
+        gw_html_tag(h, "p", "note",
+                    _("The recording has no Python stacks, so places are operators and calls. torch.profiler records "
+                      "stacks when with_stack is True."));
+    gw_html_raw(h,
+                "<div class=\"scroll\" tabindex=\"0\" role=\"group\" aria-labelledby=\"places-h\"><table>\n<thead><tr>"
+                "<th scope=\"col\">");
     gw_html_text(h, _("place"));
     gw_html_raw(h, "</th><th scope=\"col\">");
     gw_html_text(h, _("cause"));

@@ -9,26 +9,16 @@
 enum gw_family gw_html_family(unsigned cause)
 {
     static const unsigned char family[GW_CAUSE_COUNT + 1] = {
-        [GW_CAUSE_UNEXPLAINED] = GW_FAMILY_UNKNOWN,
-        [GW_CAUSE_DATA_WAIT] = GW_FAMILY_DATA,
-        [GW_CAUSE_MAIN_LOADING] = GW_FAMILY_DATA,
-        [GW_CAUSE_RESPAWN] = GW_FAMILY_DATA,
-        [GW_CAUSE_USER_CODE] = GW_FAMILY_LAUNCH,
-        [GW_CAUSE_BLOCKING_COPY] = GW_FAMILY_SYNC,
-        [GW_CAUSE_HOST_SYNC] = GW_FAMILY_SYNC,
-        [GW_CAUSE_ALLOCATOR] = GW_FAMILY_MEMORY,
-        [GW_CAUSE_HOST_ALLOC] = GW_FAMILY_MEMORY,
-        [GW_CAUSE_MODULE_LOAD] = GW_FAMILY_COMPILE,
-        [GW_CAUSE_COMPILE] = GW_FAMILY_COMPILE,
-        [GW_CAUSE_CHECKPOINT] = GW_FAMILY_PHASE,
-        [GW_CAUSE_EVALUATION] = GW_FAMILY_PHASE,
-        [GW_CAUSE_SIMULATOR] = GW_FAMILY_PHASE,
-        [GW_CAUSE_SLOW_OP] = GW_FAMILY_LAUNCH,
-        [GW_CAUSE_HOST_COMM] = GW_FAMILY_PEER,
-        [GW_CAUSE_LOCK] = GW_FAMILY_PEER,
-        [GW_CAUSE_GPU_DEPENDENCY] = GW_FAMILY_PEER,
-        [GW_CAUSE_LAUNCH] = GW_FAMILY_LAUNCH,
-        [GW_CAUSE_KERNEL_GAP] = GW_FAMILY_LAUNCH,
+        [GW_CAUSE_UNEXPLAINED] = GW_FAMILY_UNKNOWN, [GW_CAUSE_DATA_WAIT] = GW_FAMILY_DATA,
+        [GW_CAUSE_MAIN_LOADING] = GW_FAMILY_DATA,   [GW_CAUSE_RESPAWN] = GW_FAMILY_DATA,
+        [GW_CAUSE_USER_CODE] = GW_FAMILY_LAUNCH,    [GW_CAUSE_BLOCKING_COPY] = GW_FAMILY_SYNC,
+        [GW_CAUSE_HOST_SYNC] = GW_FAMILY_SYNC,      [GW_CAUSE_ALLOCATOR] = GW_FAMILY_MEMORY,
+        [GW_CAUSE_HOST_ALLOC] = GW_FAMILY_MEMORY,   [GW_CAUSE_MODULE_LOAD] = GW_FAMILY_COMPILE,
+        [GW_CAUSE_COMPILE] = GW_FAMILY_COMPILE,     [GW_CAUSE_CHECKPOINT] = GW_FAMILY_PHASE,
+        [GW_CAUSE_EVALUATION] = GW_FAMILY_PHASE,    [GW_CAUSE_SIMULATOR] = GW_FAMILY_PHASE,
+        [GW_CAUSE_SLOW_OP] = GW_FAMILY_LAUNCH,      [GW_CAUSE_HOST_COMM] = GW_FAMILY_PEER,
+        [GW_CAUSE_LOCK] = GW_FAMILY_PEER,           [GW_CAUSE_GPU_DEPENDENCY] = GW_FAMILY_PEER,
+        [GW_CAUSE_LAUNCH] = GW_FAMILY_LAUNCH,       [GW_CAUSE_KERNEL_GAP] = GW_FAMILY_LAUNCH,
         [GW_HOST_QUEUE_FULL] = GW_FAMILY_OTHER,
     };
     return cause <= GW_CAUSE_COUNT ? family[cause] : GW_FAMILY_OTHER;
@@ -60,6 +50,45 @@ struct gw_html_lang gw_html_language(void)
     return l;
 }
 
+/* Where evidence comes from, in the words of the layers; names such as NVML or a path in /proc are the same in every
+ * language. */
+const char *gw_html_source(const char *source)
+{
+    static const char *const known[] = {N_("timeline"),
+                                        N_("timelines"),
+                                        N_("API calls"),
+                                        N_("thread samples"),
+                                        N_("copy records"),
+                                        N_("steps"),
+                                        N_("operators"),
+                                        N_("kernel names"),
+                                        N_("CPU time"),
+                                        N_("step times"),
+                                        N_("settings"),
+                                        N_("scheduler"),
+                                        N_("reports"),
+                                        N_("processes"),
+                                        N_("kernels"),
+                                        N_("kernel records"),
+                                        N_("kernel order"),
+                                        N_("kernel grids"),
+                                        N_("files"),
+                                        N_("counted calls"),
+                                        N_("DataLoader ranges"),
+                                        N_("trace"),
+                                        N_("threads"),
+                                        N_("replay"),
+                                        N_("kernels under operators"),
+                                        N_("host events"),
+                                        N_("environment"),
+                                        N_("data sheet"),
+                                        N_("affinity")};
+    for (size_t i = 0; source && i < sizeof known / sizeof *known; i++)
+        if (strcmp(known[i], source) == 0)
+            return _(known[i]);
+    return source;
+}
+
 /* The words that the script shows. `{}` stands for what it puts in. */
 static const struct {
     const char *key, *text;
@@ -67,8 +96,9 @@ static const struct {
     {"copy", N_("Copy")},
     {"copied", N_("Copied")},
     {"copy_failed", N_("Select the text and copy it by hand")},
-    {"timeline", N_("Timeline. Arrow keys move, plus and minus zoom, N and P go to the next and the previous idle span, "
-                    "Enter says more, Home shows everything.")},
+    {"timeline",
+     N_("Timeline. Arrow keys move, plus and minus zoom, N and P go to the next and the previous idle span, "
+        "Enter says more, Home shows everything.")},
     {"hint", N_("Drag to move. Hold Ctrl while turning the wheel, or pinch, to zoom. Click a span to see what it is.")},
     {"zoom_in", N_("Zoom in")},
     {"zoom_out", N_("Zoom out")},

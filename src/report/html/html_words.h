@@ -25,11 +25,12 @@ enum gw_family {
 enum gw_family gw_html_family(unsigned cause);     /* of an enum gw_cause; LAUNCH for GW_HOST_QUEUE_FULL */
 const char *gw_html_family_id(enum gw_family f);   /* a class name: "data" */
 const char *gw_html_family_text(enum gw_family f); /* untranslated */
+const char *gw_html_source(const char *source);    /* of evidence, translated */
 
 struct gw_html_lang {
     char s[24];
 };
 struct gw_html_lang gw_html_language(void); /* as HTML names it (BCP 47): "en", "zh-CN" */
-void gw_html_labels(FILE *data);    /* the script's words as a JSON object */
+void gw_html_labels(FILE *data);            /* the script's words as a JSON object */
 
 #endif

@@ -49,12 +49,12 @@ uint32_t gw_tl_name(struct gw_tl_build *b, uint32_t id, int kernel)
 struct lod {
     struct gw_tl_build *b;
     int64_t resolution;
-    int windows;          /* of those that are kept in full: how many are here */
-    size_t count;         /* spans that came out */
-    uint64_t all;         /* spans that went in */
-    struct gw_array *out; /* NULL: only count */
+    int windows;           /* of those that are kept in full: how many are here */
+    size_t count;          /* spans that came out */
+    uint64_t all;          /* spans that went in */
+    struct gw_array *out;  /* NULL: only count */
     struct gw_tl_span now; /* names are those of the trace until they come out */
-    int stream; /* 1 = spans are GPU operations */
+    int stream;            /* 1 = spans are GPU operations */
     int open;
     int64_t vote; /* ns by which now.name leads (the majority vote of Boyer and Moore) */
 };
@@ -147,8 +147,10 @@ static size_t count(struct gw_tl_build *b, walker *walk, const struct gw_tl_lane
     return l.count;
 }
 
-/* The finest resolution at which `n` lanes together have at most `budget` spans. Windows in full may take half of it. */
-static int64_t fit(struct gw_tl_build *b, walker *walk, const struct gw_tl_lane *lanes, size_t n, size_t budget, int *windows)
+/* The finest resolution at which `n` lanes together have at most `budget` spans. Windows in full may take half of it.
+ */
+static int64_t fit(struct gw_tl_build *b, walker *walk, const struct gw_tl_lane *lanes, size_t n, size_t budget,
+                   int *windows)
 {
     int64_t resolution = 0;
     *windows = 2;
@@ -240,8 +242,8 @@ static void walk_idle(struct lod *l, const struct gw_tl_lane *lane)
         for (uint32_t k = 0; k < d->gaps[g].pieces; k++) {
             const struct gw_piece *p = d->pieces + d->gaps[g].first_piece + k;
             struct gw_tl_span s = {at, at + p->ns, p->ns, GW_NONE, p->cause, 1, GW_NONE};
-            int alone = l->out && lane->stream == 0 &&
-                        (l->resolution == 0 || p->ns >= l->resolution || in_focus(l, at));
+            int alone =
+                l->out && lane->stream == 0 && (l->resolution == 0 || p->ns >= l->resolution || in_focus(l, at));
             if (alone)
                 s.detail = detail_of(l->b, d->gaps + g, p);
             take(l, &s);
@@ -390,8 +392,8 @@ static void streams(struct gw_tl_build *b, const struct gw_dev *d)
     memset(lanes, 0, sizeof lanes);
     for (size_t i = 0; i < shown; i++) {
         const char *name = gw_arena_strdup(b->arena, s[i].name ? gw_trace_text(b->an->t, s[i].name) : "");
-        lanes[i] = (struct gw_tl_lane){.type = GW_TL_STREAM, .device = d->info->id, .stream = s[i].stream,
-                                       .name = name ? name : ""};
+        lanes[i] = (struct gw_tl_lane){
+            .type = GW_TL_STREAM, .device = d->info->id, .stream = s[i].stream, .name = name ? name : ""};
     }
     if (n > shown)
         lanes[shown++] = (struct gw_tl_lane){
@@ -528,8 +530,8 @@ static void gaps(struct gw_tl_build *b)
     }
     for (size_t i = 0; i < idle->count; i++) {
         const struct gw_tl_span *s = idle->spans + i;
-        int steady = b->tl->steady_end <= b->tl->steady_start ||
-                     (s->end > b->tl->steady_start && s->start < b->tl->steady_end);
+        int steady =
+            b->tl->steady_end <= b->tl->steady_start || (s->end > b->tl->steady_start && s->start < b->tl->steady_end);
         if (s->count == 1 && steady)
             list[n++] = (uint32_t)i;
     }

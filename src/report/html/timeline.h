@@ -48,7 +48,7 @@ struct gw_tl_lane {
 /* A value over time, in equal buckets; NAN where there was nothing. */
 struct gw_tl_series {
     const char *name;
-    int queue; /* 1 = operations issued and not begun */
+    int queue;             /* 1 = operations issued and not begun */
     int64_t start, bucket; /* ns */
     const float *low, *high;
     size_t count;
@@ -70,9 +70,9 @@ struct gw_timeline {
     int64_t zero;   /* on the recording's clock */
     int64_t length; /* ns */
     int64_t steady_start, steady_end;
-    const int64_t *steps; /* boundaries, step_count + 1 */
+    const int64_t *steps;                     /* boundaries, step_count + 1 */
     size_t step_count, step_first, step_last; /* steady steps are [first, last) */
-    int64_t focus[2][2]; /* windows kept in full: start, end; end 0 none */
+    int64_t focus[2][2];                      /* windows kept in full: start, end; end 0 none */
     const char *const *names;
     size_t name_count;
     uint64_t names_left; /* names that did not fit: their spans have the last one, "..." */
@@ -84,10 +84,10 @@ struct gw_timeline {
     size_t series_left; /* counters that were not taken */
     const struct gw_tl_place *places;
     size_t place_count;
-    int64_t place_idle; /* idle ns of the window that the places are about */
+    int64_t place_idle;   /* idle ns of the window that the places are about */
     const uint32_t *gaps; /* indices of spans in lanes[0] */
     size_t gap_count;
-    int64_t events; /* of the recording that can be drawn */
+    int64_t events;     /* of the recording that can be drawn */
     size_t main_device; /* index of the device that lanes[0] is of */
 };
 
@@ -99,8 +99,8 @@ struct gw_tl_build {
     const struct gw_analysis *an;
     struct gw_arena *arena;
     struct gw_timeline *tl;
-    uint32_t *name_of;       /* by name id of the trace: 1 + index into names */
-    struct gw_array names;   /* const char * */
+    uint32_t *name_of;     /* by name id of the trace: 1 + index into names */
+    struct gw_array names; /* const char * */
     size_t name_bytes;
     struct gw_array lanes, details;
     int oom;

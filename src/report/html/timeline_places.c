@@ -64,8 +64,8 @@ int gw_tl_places_make(struct gw_tl_build *b)
         for (size_t i = 0; i < f.where.len; i++) {
             struct gw_tl_place *p = gw_array_push(&all);
             if (p)
-                *p = (struct gw_tl_place){c, w[i].file, w[i].line, w[i].text, (int64_t)(w[i].share * (double)ns[c] + 0.5),
-                                          w[i].count};
+                *p = (struct gw_tl_place){
+                    c, w[i].file, w[i].line, w[i].text, (int64_t)(w[i].share * (double)ns[c] + 0.5), w[i].count};
         }
         b->tl->place_idle += ns[c];
         gw_array_free(&f.where);

@@ -10,14 +10,15 @@ enum { BUCKETS = 600, SERIES_SHOWN = 12 };
 
 static struct gw_tl_series *begin(struct gw_tl_build *b, struct gw_tl_series *s, const char *name)
 {
-    float *low = gw_arena_calloc(b->arena, BUCKETS, sizeof *low), *high = gw_arena_calloc(b->arena, BUCKETS, sizeof *high);
+    float *low = gw_arena_calloc(b->arena, BUCKETS, sizeof *low),
+          *high = gw_arena_calloc(b->arena, BUCKETS, sizeof *high);
     const char *copy = gw_arena_strdup(b->arena, name);
     if (!low || !high || !copy)
         return NULL;
     for (int i = 0; i < BUCKETS; i++)
         low[i] = high[i] = NAN;
-    *s = (struct gw_tl_series){.name = copy, .bucket = b->tl->length / BUCKETS + 1, .low = low, .high = high,
-                               .count = BUCKETS};
+    *s = (struct gw_tl_series){
+        .name = copy, .bucket = b->tl->length / BUCKETS + 1, .low = low, .high = high, .count = BUCKETS};
     return s;
 }
 

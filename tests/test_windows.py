@@ -64,12 +64,13 @@ def case_median_of_equals():
     """No window is longer than it was open; the report is about the one in the middle of those that are alike."""
     r = Run("train=7")
     assert len(r.windows) >= 4 and all(w["same_kernels"] for w in r.windows), r.windows
-    assert all(w["wall_ns"] < 1.6e9 for w in r.windows), r.windows # a window and the grace for queued work
+    assert all(w["wall_ns"] < 0.65e9 for w in r.windows), r.windows # 0.4 s, and nothing of the next one 0.3 s later
     reported = [w for w in r.windows if w["reported"]]
     assert len(reported) == 1
     order = sorted(r.windows, key=lambda w: (idle(w), w["start_ns"]))
-    assert order[len(order) // 2] == reported[0], (order, reported)
-    assert r.main["whole"]["wall_ns"] < 1.6e9 and r.main["steady"]["wall_ns"] == reported[0]["wall_ns"], (r.main, reported)
+    middle = {w["start_ns"] for w in (order[len(order) // 2], order[(len(order) - 1) // 2])}
+    assert reported[0]["start_ns"] == max(middle), (order, reported)
+    assert r.main["whole"]["wall_ns"] < 0.65e9 and r.main["steady"]["wall_ns"] == reported[0]["wall_ns"], (r.main, reported)
     assert r.main["steady"]["idle_ns"] == reported[0]["idle_ns"]
     assert "%d windows of the recording were compared" % len(r.windows) in r.notes, r.notes
     assert "other kernels" not in r.notes
@@ -86,7 +87,9 @@ def case_another_phase():
     assert other and len(same) > len(other), r.windows
     assert min(w["start_ns"] for w in other) > max(w["start_ns"] for w in same), r.windows
     assert "another phase of the job" in r.notes, r.notes
-    assert any("gemm" in k["name"] for k in r.report["kernels"]) and not any("beam" in k["name"] for k in r.report["kernels"])
+    time_of = {k["name"]: k["ns_per_step"] for k in r.report["kernels"]}
+    training = sum(time_of[name] for name in ("gemm", "relu", "norm", "adam"))
+    assert training > 0.69 * sum(time_of.values()), time_of # a window in which the one turns into the other may be the median
     return r
 
 
@@ -100,6 +103,13 @@ def case_noise():
     steps = [w["median_step_ns"] for w in r.windows]
     if all(steps):
         assert "what the job varies by itself" in r.notes, r.notes
+    return r
+
+
+def case_two_windows():
+    """Of two the later one, when the job is warm."""
+    r = Run("slow=1.6", "train=2.5", windows="100ms,1s,1s,2s")
+    assert len(r.windows) == 2 and r.windows[1]["reported"] and not r.windows[0]["reported"], r.windows
     return r
 
 

@@ -93,6 +93,7 @@ static int by_idle(const void *a, const void *b)
     return p != q ? (p > q ? 1 : -1) : (x->at > y->at) - (x->at < y->at);
 }
 
+/* Of the two in the middle of an even number the later one: with two windows, the first may hold the warm-up. */
 static struct look *median(struct look *l, size_t n)
 {
     struct look *same[GW_WINDOWS_MAX];
@@ -101,7 +102,8 @@ static struct look *median(struct look *l, size_t n)
         if (l[i].w.same_kernels)
             same[k++] = l + i;
     qsort(same, k, sizeof *same, by_idle);
-    return same[k / 2];
+    struct look *upper = same[k / 2], *lower = same[(k - 1) / 2];
+    return lower->at > upper->at ? lower : upper;
 }
 
 void gw_windows_look(struct gw_windows *w, const char *path, const struct gw_cli_options *o)

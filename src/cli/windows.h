@@ -3,7 +3,7 @@
  *
  * What lies between two windows was not recorded, so it is never counted, neither as idle nor as busy. Each window is therefore
  * analysed by itself. Those that run the same kernels as most (another phase of the job, such as evaluation, does not) say how
- * much the job varies; the one whose share of idle time is the median is the one that is reported.
+ * much the job varies; the one whose share of idle time is the median is the one that is reported (of two such, the later).
  *
  *     struct gw_windows w;
  *     gw_windows_look(&w, path, &options);            w.at goes into gw_import_options.window_at

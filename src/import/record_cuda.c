@@ -15,6 +15,7 @@ enum { MAX_WINDOWS = 65536, MAX_CLOCKS = 65536, CBIDS = 4096, MAX_NAMES = 1 << 2
 #define STEP_NS 1000000       /* REALTIME moving 1 ms against MONOTONIC within a second is a step, not a slew (500 ppm) */
 #define LENGTH_SHARE 0.5      /* windows of at least this share of the longest are as good as it */
 #define SOME_WORK 0.1        /* windows with less than this share of the most GPU work are no picture of the job */
+#define GRACE_NS 1000000000   /* that queued work may take to start */
 #define WORK_SHARE 0.5        /* and those with at least this share of the most GPU work: the job was under way */
 #define BITMAP_BYTES (64u << 20)
 
@@ -32,6 +33,7 @@ struct cuda_file {
     uint8_t *runtime;        /* bit per correlation id: launched by a runtime call; NULL = too many */
     uint32_t corr_min, corr_max;
     int64_t from, to;        /* the chosen window; everything when from > to */
+    int64_t until;           /* work that starts before this is the window's: it may have been queued in it */
     int64_t offset;          /* CUPTI's clock + offset = CLOCK_REALTIME */
     uint64_t outside;        /* records of other windows */
     struct gw_record_calls calls;
@@ -217,8 +219,12 @@ static void choose_window(struct cuda_file *f)
         if (at ? !best || distance(w + i, at) < distance(best, at) : w[i].is_usual)
             best = w + i;
     if (best) {
+        const struct span *end = w + f->windows.len;
         f->from = best->start;
         f->to = best->end;
+        f->until = best->end < INT64_MAX - GRACE_NS ? best->end + GRACE_NS : INT64_MAX;
+        if (best + 1 < end && best[1].start < f->until) /* what follows is another window's, with a hole before it */
+            f->until = best[1].start;
     }
     if (f->windows.len > 1)
         gw_trace_lose(f->im->t, GW_LOSS_WINDOW_ONLY, f->windows.len - 1, -1);
@@ -265,10 +271,10 @@ static void check_clocks(struct cuda_file *f)
 /* --- pass 2 ---------------------------------------------------------------------------------------------------------- */
 
 /* GPU work counts by its launch where that is known, so that a kernel that outlives the window stays; times are enough
- * here because the kinds were off between windows. One second of grace for work that was queued. */
+ * here because the kinds were off between windows. Some grace for work that was queued. */
 static int is_inside(struct cuda_file *f, int64_t real)
 {
-    if (f->from > f->to || (real >= f->from && real < f->to + 1000000000))
+    if (f->from > f->to || (real >= f->from && real < f->until))
         return 1;
     f->outside++;
     return 0;

@@ -67,7 +67,7 @@ class Sweep:
         return [GPUWHY, "sweep", "--json", os.path.join(self.dir, "out.json")] + QUICK + list(options) + ["--", PY, self.script] + [str(a) for a in args]
 
     def env(self):
-        return dict(os.environ, TMPDIR=self.dir, LC_ALL="C.UTF-8", ASAN_OPTIONS="detect_leaks=0", GPUWHY_NVML="/nonexistent")
+        return dict(os.environ, TMPDIR=self.dir, LC_ALL="C.UTF-8", PYTHONDONTWRITEBYTECODE="1", ASAN_OPTIONS="detect_leaks=0", GPUWHY_NVML="/nonexistent")
 
     def run(self, options, args, status=0, timeout=100):
         p = subprocess.run(self.command(options, args), cwd=self.dir, env=self.env(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
@@ -173,6 +173,57 @@ def case_rhythm_of_the_gpu():
         assert x["kernels_per_step"] == 10 and 0.4 < x["rate"] / alone < 2.5, (x, alone)
         assert x["gpu_memory_bytes"] > 0 and x["gpu_memory_total_bytes"] > x["gpu_memory_bytes"], x
     assert not os.path.exists(env["FAKE_LOG"]), open(env["FAKE_LOG"]).read()
+    s.close()
+
+
+# A torch with a DataLoader whose workers need 80 ms for a batch; it may work ahead by two batches for each worker.
+TORCH = """
+import time
+class _BaseDataLoaderIter:
+    def __init__(self, loader): self.workers, self.n, self.start = loader.num_workers, 0, time.monotonic()
+    def __iter__(self): return self
+    def __next__(self):
+        if not self.workers: time.sleep(0.08)
+        self.n += 1
+        ready = self.start + self.n * 0.08 / max(1, self.workers)
+        time.sleep(max(0, ready - time.monotonic()))
+        self.start = max(self.start, time.monotonic() - (self.n + 2 * self.workers) * 0.08 / max(1, self.workers))
+        return self.n
+class DataLoader:
+    def __init__(self, dataset, batch_size=1, num_workers=0, prefetch_factor=None, persistent_workers=False):
+        self.dataset, self.batch_size, self.num_workers = dataset, batch_size, num_workers
+    def __iter__(self): return _BaseDataLoaderIter(self)
+"""
+TRAIN = "import time\nfrom torch.utils.data.dataloader import DataLoader\nfor b in DataLoader([], batch_size=16, num_workers=1): time.sleep(0.02)\n"
+
+
+def torch_job():
+    s = Sweep(TRAIN)
+    os.makedirs(os.path.join(s.dir, "torch", "utils", "data"))
+    for path, text in (("torch", ""), ("torch/utils", ""), ("torch/utils/data", "from .dataloader import DataLoader")):
+        with open(os.path.join(s.dir, path, "__init__.py"), "w") as f:
+            f.write(text)
+    with open(os.path.join(s.dir, "torch", "utils", "data", "dataloader.py"), "w") as f:
+        f.write(TORCH)
+    return s
+
+
+def case_loader_settings_from_outside():
+    """The script says one worker; the hook makes it more. Steps are the batches that the loader hands out."""
+    s = torch_job().run(["--loader", "workers", "--vary", "workers=0,1,2,4,8", "--repeats", "1"], [])
+    assert s.json["found_by"] == "loader-batches" and s.json["unit"] == "batches", s.out
+    assert s.verdict["knee"] == {"workers": 4}, s.out
+    assert abs(s.points["1"]["rate"] / 12.5 - 1) < 0.1, s.out
+    assert "from outside" in s.out, s.out
+    s.close()
+
+
+def case_supply_and_demand():
+    s = torch_job().run(["--loader-only", "--repeats", "1"], [])
+    parts = s.json["parts"]
+    assert s.json["unit"] == "samples" and parts["dataset"] == "list" and parts["batch_size"] == 16, s.json
+    assert abs(parts["supply"] / (16 * 12.5) - 1) < 0.1 and abs(parts["demand"] / (16 * 50) - 1) < 0.15, s.out
+    assert abs(parts["together"] / parts["supply"] - 1) < 0.1 and "The loader is the limit" in s.out, s.out
     s.close()
 
 

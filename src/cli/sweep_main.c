@@ -12,6 +12,7 @@
 
 #include "base/gw_arena.h"
 #include "cli/load.h"
+#include "cli/run_find.h"
 #include "cli/sweep_state.h"
 #include "report/clean.h"
 #include "report/fmt.h"
@@ -303,6 +304,22 @@ static void advise(const struct state *st)
         gw_cli_error("%s", _("the job failed at every setting that was tried; run it once by hand with one of them"));
 }
 
+/* Can GPU work be recorded at all? Said once, and not at each run. */
+static void look_for_library(struct gw_sweep_options *o)
+{
+    char path[4096];
+    const char *other = getenv("CUDA_INJECTION64_PATH");
+    if (o->job.no_gpu || o->job.source != GW_SWEEP_BY_AUTO)
+        return;
+    if (other && *other)
+        gw_cli_error(_("%s is already set in CUDA_INJECTION64_PATH (another profiler?); GPU work is not recorded"), other);
+    else if (gw_run_find_library(path, sizeof path) != 0)
+        gw_cli_error(_("libgpuwhy_inject.so is not beside gpuwhy; GPU work is not recorded"));
+    else
+        return;
+    o->job.no_gpu = o->no_diagnosis = 1;
+}
+
 static int begin(struct state *st)
 {
     struct gw_sweep_options *o = st->o;
@@ -319,6 +336,7 @@ static int begin(struct state *st)
     if (o->job.source == GW_SWEEP_BY_AUTO && source >= GW_SWEEP_BY_AUTO && source <= GW_SWEEP_BY_OUTPUT)
         o->job.source = (enum gw_sweep_source)source;
     o->job.began_ns = st->begun - (clock_of(CLOCK_REALTIME) - st->began_realtime);
+    look_for_library(o);
     o->job.progress = progress;
     o->job.user = st;
     st->result.unit = o->unit;

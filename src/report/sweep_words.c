@@ -7,6 +7,8 @@
 #include "report/fmt.h"
 #include "report/sweep_report.h"
 
+#define TOO_NOISY 0.15 /* three times the tolerance of the knee: calling such a curve flat would say too much */
+
 static const struct {
     const char *id, *text;
 } units[GW_SWEEP_UNITS] = {{"steps", N_("steps/s")}, {"samples", N_("samples/s")}, {"batches", N_("batches/s")},
@@ -117,6 +119,13 @@ const char *gw_sweep_answer(const struct gw_sweep_result *r, char *buf, size_t c
         snprintf(buf, cap, _("Only %s could be measured (%s): there is nothing to compare it with."), knee, a);
         break;
     case GW_SWEEP_FLAT:
+        if (v->tolerance > TOO_NOISY) {
+            snprintf(buf, cap,
+                     _("Too noisy to tell: the settings differ by less than the noise of %.0f %%. Give --repeats and "
+                       "--point-limit more, or a quieter machine."),
+                     100 * v->tolerance);
+            break;
+        }
         snprintf(buf, cap,
                  _("The curve is flat: this setting makes no difference of more than %.0f %%. %s is enough (%s); "
                    "something else is the limit."),

@@ -92,6 +92,22 @@ class TestChinese(Case):
         labels = {width(m.group(1)) for m in re.finditer(r"(?m)^(  (?:依据|位置|单步|做法|验证|代价) +)\S", text)}
         self.assertEqual(len(labels), 1, text)
 
+    def test_columns_of_tables(self):
+        def ends(line):  # where the cells end; two blanks part cells
+            return [width(line[: m.end()]) for m in re.finditer(r"\S+( \S+)*", line)]
+
+        with tempfile.TemporaryDirectory() as d:
+            subprocess.run([sys.executable, SOURCE + "/tests/job_sim.py", d + "/job", "3"], check=True, stdout=subprocess.DEVNULL)
+            text = self.chinese(run("read", "--lang", "zh_CN", d + "/job"))
+            table = re.search(r"(?m)^ rank .*\n(?:  +\d+ .*\n)+", text).group(0).splitlines()
+            for row in table[1:]:
+                self.assertEqual(ends(row)[:7], ends(table[0])[:7], text)
+        sync = SOURCE + "/samples/item_sync.json.gz"
+        text = run("diff", "--lang", "zh_CN", sync, sync.replace(".json", ".fix.json")).out
+        table = re.search(r"(?m)^一步的时间.*\n(?:  +\S.*\n)+", text).group(0).splitlines()
+        for row in table[1:]:
+            self.assertEqual(ends(row.replace(" *", ""))[-3:], ends(table[0])[-3:], text)
+
     def test_pages_for_browsers(self):
         sync = SOURCE + "/samples/item_sync.json.gz"
         calls = [("read", "--html", "-", path) for path in SAMPLES + TRACES[:6]]

@@ -81,23 +81,14 @@ static void side(struct view *w, const char *letter, const char *name, const str
 
 /* ---- tables ---- */
 
-static void cell(struct gw_text *t, const char *s, int right)
-{
-    int width = 0;
-    for (const char *p = s; *p; p++)
-        width += ((unsigned char)*p & 0xc0) != 0x80;
-    gw_text_tab(t, right - width);
-    gw_text_words(t, s);
-}
-
 static void head(struct view *w, const char *title)
 {
     struct gw_text *t = &w->t;
     heading(w, title);
     gw_text_style(t, GW_STYLE_DIM);
-    cell(t, "A", NAME_COLS + NUMBER_COLS);
-    cell(t, "B", NAME_COLS + 2 * NUMBER_COLS);
-    cell(t, _("change"), NAME_COLS + 3 * NUMBER_COLS);
+    gw_text_right(t, "A", NAME_COLS + NUMBER_COLS);
+    gw_text_right(t, "B", NAME_COLS + 2 * NUMBER_COLS);
+    gw_text_right(t, _("change"), NAME_COLS + 3 * NUMBER_COLS);
     gw_text_style(t, GW_STYLE_PLAIN);
     gw_text_line(t);
 }
@@ -105,11 +96,11 @@ static void head(struct view *w, const char *title)
 static void numbers(struct view *w, double a, double b, int real)
 {
     struct gw_text *t = &w->t;
-    cell(t, gw_diff_time(a).s, NAME_COLS + NUMBER_COLS);
-    cell(t, gw_diff_time(b).s, NAME_COLS + 2 * NUMBER_COLS);
+    gw_text_right(t, gw_diff_time(a).s, NAME_COLS + NUMBER_COLS);
+    gw_text_right(t, gw_diff_time(b).s, NAME_COLS + 2 * NUMBER_COLS);
     if (real)
         gw_text_style(t, b > a ? GW_STYLE_IDLE : GW_STYLE_COMPUTE);
-    cell(t, gw_diff_change(b - a).s, NAME_COLS + 3 * NUMBER_COLS);
+    gw_text_right(t, gw_diff_change(b - a).s, NAME_COLS + 3 * NUMBER_COLS);
     if (real)
         gw_text_style(t, GW_STYLE_PLAIN);
     if (real)
@@ -202,15 +193,15 @@ static void shares(struct view *w)
                   b[] = {q->compute, q->comm_exposed, q->copy_exposed, q->idle};
     heading(w, _("Where the recorded time goes"));
     gw_text_style(t, GW_STYLE_DIM);
-    cell(t, "A", NAME_COLS + NUMBER_COLS);
-    cell(t, "B", NAME_COLS + 2 * NUMBER_COLS);
+    gw_text_right(t, "A", NAME_COLS + NUMBER_COLS);
+    gw_text_right(t, "B", NAME_COLS + 2 * NUMBER_COLS);
     gw_text_style(t, GW_STYLE_PLAIN);
     gw_text_line(t);
     for (int i = 0; i < 4; i++) {
         gw_text_tab(t, 2);
         gw_text_words(t, names[i]);
-        cell(t, gw_fmt_percent(share_of(a[i], &d->a)).s, NAME_COLS + NUMBER_COLS);
-        cell(t, gw_fmt_percent(share_of(b[i], &d->b)).s, NAME_COLS + 2 * NUMBER_COLS);
+        gw_text_right(t, gw_fmt_percent(share_of(a[i], &d->a)).s, NAME_COLS + NUMBER_COLS);
+        gw_text_right(t, gw_fmt_percent(share_of(b[i], &d->b)).s, NAME_COLS + 2 * NUMBER_COLS);
         gw_text_line(t);
     }
 }

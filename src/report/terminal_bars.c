@@ -158,15 +158,6 @@ static const char *top_cause(const struct gw_report_device *d, int is_whole)
     return best < n ? gw_cause_id(list[best].cause) : "";
 }
 
-static void cell(struct gw_text *t, const char *s, int right)
-{
-    int width = (int)strlen(s);
-    for (const char *p = s; *p; p++)
-        width -= (unsigned char)*p >= 0x80 && (unsigned char)*p < 0xc0;
-    gw_text_tab(t, right - width);
-    gw_text_words(t, s);
-}
-
 static void table_row(struct gw_terminal *m, size_t i)
 {
     const struct gw_report_device *d = &m->rep->devices[i];
@@ -175,11 +166,11 @@ static void table_row(struct gw_terminal *m, size_t i)
     const struct gw_partition *p = gw_terminal_window(d, &is_whole);
     char id[24];
     snprintf(id, sizeof id, "%" PRId64, d->id);
-    cell(t, id, 6);
-    cell(t, gw_fmt_percent(share_of(p->compute, p->wall)).s, 17);
-    cell(t, gw_fmt_percent(share_of(p->comm_exposed, p->wall)).s, 26);
-    cell(t, gw_fmt_percent(share_of(p->copy_exposed, p->wall)).s, 35);
-    cell(t, gw_fmt_percent(share_of(p->idle, p->wall)).s, 44);
+    gw_text_right(t, id, 6);
+    gw_text_right(t, gw_fmt_percent(share_of(p->compute, p->wall)).s, 17);
+    gw_text_right(t, gw_fmt_percent(share_of(p->comm_exposed, p->wall)).s, 26);
+    gw_text_right(t, gw_fmt_percent(share_of(p->copy_exposed, p->wall)).s, 35);
+    gw_text_right(t, gw_fmt_percent(share_of(p->idle, p->wall)).s, 44);
     gw_text_tab(t, 47);
     gw_text_words(t, p->wall > 0 ? top_cause(d, is_whole) : _("no GPU work was recorded"));
     gw_text_line(t);
@@ -191,11 +182,11 @@ static void table(struct gw_terminal *m)
     size_t n = m->rep->device_count;
     t->indent = 0;
     gw_text_style(t, GW_STYLE_DIM);
-    cell(t, _("GPU"), 6);
-    cell(t, _("compute"), 17);
-    cell(t, _("comm"), 26);
-    cell(t, _("copies"), 35);
-    cell(t, _("idle"), 44);
+    gw_text_right(t, _("GPU"), 6);
+    gw_text_right(t, _("compute"), 17);
+    gw_text_right(t, _("comm"), 26);
+    gw_text_right(t, _("copies"), 35);
+    gw_text_right(t, _("idle"), 44);
     gw_text_tab(t, 47);
     gw_text_words(t, _("mostly"));
     gw_text_style(t, GW_STYLE_PLAIN);

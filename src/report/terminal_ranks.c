@@ -12,16 +12,6 @@
 
 static double share_of(int64_t part, int64_t wall) { return part >= 0 && wall > 0 ? (double)part / (double)wall : NAN; }
 
-/* `s` with its last column at `right`. */
-static void cell(struct gw_text *t, const char *s, int right)
-{
-    int width = 0;
-    for (const char *p = s; *p; p++)
-        width += ((unsigned char)*p & 0xc0) != 0x80;
-    gw_text_tab(t, right - width);
-    gw_text_words(t, s);
-}
-
 static const char *percent(double share, struct gw_fmt *f)
 {
     *f = gw_fmt_percent(share);
@@ -34,14 +24,15 @@ static void rank_row(struct gw_terminal *m, const struct gw_report_rank *k)
     struct gw_fmt f;
     char id[24];
     snprintf(id, sizeof id, "%" PRId64, k->rank >= 0 ? k->rank : k->device);
-    cell(t, id, 4);
-    cell(t, percent(share_of(k->compute, k->wall), &f), 14);
-    cell(t, percent(share_of(k->wait_exposed, k->wall), &f), 23);
-    cell(t, percent(share_of(k->wait_exposed >= 0 ? k->comm_exposed - k->wait_exposed : k->comm_exposed, k->wall), &f),
-         34);
-    cell(t, percent(share_of(k->copy_exposed, k->wall), &f), 43);
-    cell(t, percent(share_of(k->idle, k->wall), &f), 52);
-    cell(t, gw_fmt_count(k->last).s, 59);
+    gw_text_right(t, id, 4);
+    gw_text_right(t, percent(share_of(k->compute, k->wall), &f), 14);
+    gw_text_right(t, percent(share_of(k->wait_exposed, k->wall), &f), 23);
+    gw_text_right(
+        t, percent(share_of(k->wait_exposed >= 0 ? k->comm_exposed - k->wait_exposed : k->comm_exposed, k->wall), &f),
+        34);
+    gw_text_right(t, percent(share_of(k->copy_exposed, k->wall), &f), 43);
+    gw_text_right(t, percent(share_of(k->idle, k->wall), &f), 52);
+    gw_text_right(t, gw_fmt_count(k->last).s, 59);
     gw_text_tab(t, 62);
     gw_text_words(t, k->cause ? k->cause : "");
     gw_text_line(t);
@@ -51,13 +42,13 @@ static void rank_head(struct gw_terminal *m)
 {
     struct gw_text *t = &m->t;
     gw_text_style(t, GW_STYLE_DIM);
-    cell(t, m->rep->per_rank[0].rank >= 0 ? _("rank") : _("GPU"), 4);
-    cell(t, _("compute"), 14);
-    cell(t, _("waiting"), 23);
-    cell(t, _("exchange"), 34);
-    cell(t, _("copies"), 43);
-    cell(t, _("idle"), 52);
-    cell(t, _("last"), 59);
+    gw_text_right(t, m->rep->per_rank[0].rank >= 0 ? _("rank") : _("GPU"), 4);
+    gw_text_right(t, _("compute"), 14);
+    gw_text_right(t, _("waiting"), 23);
+    gw_text_right(t, _("exchange"), 34);
+    gw_text_right(t, _("copies"), 43);
+    gw_text_right(t, _("idle"), 52);
+    gw_text_right(t, _("last"), 59);
     gw_text_tab(t, 62);
     gw_text_words(t, _("idle for"));
     gw_text_style(t, GW_STYLE_PLAIN);
@@ -74,10 +65,10 @@ static void collective_row(struct gw_terminal *m, const struct gw_report_collect
     t->indent = 2;
     gw_text_tab(t, 2);
     gw_text_words(t, name);
-    cell(t, isfinite(c->count) ? count : _("n/a"), 36);
-    cell(t, isfinite(c->wait_ns) ? gw_fmt_time((int64_t)c->wait_ns).s : _("n/a"), 47);
-    cell(t, isfinite(c->transfer_ns) ? gw_fmt_time((int64_t)c->transfer_ns).s : _("n/a"), 58);
-    cell(t, isfinite(c->bus_bandwidth) ? gw_fmt_rate(c->bus_bandwidth).s : _("n/a"), 70);
+    gw_text_right(t, isfinite(c->count) ? count : _("n/a"), 36);
+    gw_text_right(t, isfinite(c->wait_ns) ? gw_fmt_time((int64_t)c->wait_ns).s : _("n/a"), 47);
+    gw_text_right(t, isfinite(c->transfer_ns) ? gw_fmt_time((int64_t)c->transfer_ns).s : _("n/a"), 58);
+    gw_text_right(t, isfinite(c->bus_bandwidth) ? gw_fmt_rate(c->bus_bandwidth).s : _("n/a"), 70);
     gw_text_line(t);
 }
 
@@ -91,9 +82,9 @@ static void collectives(struct gw_terminal *m)
     t->indent = 0;
     gw_text_style(t, GW_STYLE_DIM);
     gw_text_words(t, m->rep->steps.steady_count > 0 ? _("collectives, a step") : _("collectives"));
-    cell(t, _("waiting"), 47);
-    cell(t, _("exchange"), 58);
-    cell(t, _("bus"), 70);
+    gw_text_right(t, _("waiting"), 47);
+    gw_text_right(t, _("exchange"), 58);
+    gw_text_right(t, _("bus"), 70);
     gw_text_style(t, GW_STYLE_PLAIN);
     gw_text_line(t);
     for (size_t i = 0; i < n && i < most; i++)

@@ -11,22 +11,13 @@
 #define COUNT_COL 20
 #define NAME_COL 22
 
-static void right(struct gw_text *t, const char *s, int edge)
-{
-    int width = 0;
-    for (const char *p = s; *p; p++)
-        width += ((unsigned char)*p & 0xc0) != 0x80;
-    gw_text_tab(t, edge - width);
-    gw_text_words(t, s);
-}
-
 static void row(struct gw_text *t, const struct gw_report_kernel *k, const char *what)
 {
     char name[512], count[32];
     t->indent = NAME_COL;
-    right(t, gw_fmt_time(isfinite(k->ns) ? (int64_t)(k->ns + 0.5) : -1).s, TIME_COL);
+    gw_text_right(t, gw_fmt_time(isfinite(k->ns) ? (int64_t)(k->ns + 0.5) : -1).s, TIME_COL);
     snprintf(count, sizeof count, k->count < 9.95 ? "%.1f\xc3\x97" : "%.0f\xc3\x97", k->count);
-    right(t, isfinite(k->count) ? count : _("n/a"), COUNT_COL);
+    gw_text_right(t, isfinite(k->count) ? count : _("n/a"), COUNT_COL);
     gw_text_tab(t, NAME_COL);
     gw_text_words(t, gw_elide(name, sizeof name, what ? what : "", t->width - NAME_COL, t->unicode));
     gw_text_line(t);

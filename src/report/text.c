@@ -209,6 +209,12 @@ void gw_text_tab(struct gw_text *t, int col)
     t->fresh = 1;
 }
 
+void gw_text_right(struct gw_text *t, const char *s, int edge)
+{
+    gw_text_tab(t, edge - gw_clean_width(s, t->unicode));
+    gw_text_words(t, s);
+}
+
 void gw_text_line(struct gw_text *t)
 {
     if (t->col > 0)

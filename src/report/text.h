@@ -47,6 +47,8 @@ void gw_text_printf(struct gw_text *t, const char *fmt, ...) GW_PRINTF(2, 3);
 /* The same as words, but starts a new line (at `indent`) at each '\n' of `s`. For our own advice, which has lines. */
 void gw_text_lines(struct gw_text *t, const char *s);
 void gw_text_tab(struct gw_text *t, int col); /* blanks up to `col`, at least one when already past it */
+/* `s`, one piece, so that its last column is the one before `edge`; at least one blank stands before it. */
+void gw_text_right(struct gw_text *t, const char *s, int edge);
 void gw_text_line(struct gw_text *t);         /* ends the line, unless it is empty */
 void gw_text_blank(struct gw_text *t);        /* ends the line and leaves an empty one */
 void gw_text_style(struct gw_text *t, enum gw_style style);

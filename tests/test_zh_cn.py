@@ -101,7 +101,7 @@ class TestChinese(Case):
             text = self.chinese(run("read", "--lang", "zh_CN", d + "/job"))
             table = re.search(r"(?m)^ rank .*\n(?:  +\d+ .*\n)+", text).group(0).splitlines()
             for row in table[1:]:
-                self.assertEqual(ends(row)[:7], ends(table[0])[:7], text)
+                self.assertEqual(ends(row)[1:7], ends(table[0])[1:7], text)
         sync = SOURCE + "/samples/item_sync.json.gz"
         text = run("diff", "--lang", "zh_CN", sync, sync.replace(".json", ".fix.json")).out
         table = re.search(r"(?m)^一步的时间.*\n(?:  +\S.*\n)+", text).group(0).splitlines()

@@ -7,6 +7,7 @@
 #include "report/fmt.h"
 
 #define COLLECTIVES_SHOWN 20
+#define RANKS_SHOWN 512 /* rows: more are a file and no page */
 
 static void head(struct gw_html *h, const char *const *names, size_t n, size_t words)
 {
@@ -106,9 +107,12 @@ void gw_html_ranks(struct gw_html *h, const struct gw_report *r)
     gw_html_raw(
         h, "<div class=\"scroll\" tabindex=\"0\" role=\"group\" aria-labelledby=\"ranks-h\"><table class=\"ranks\">\n");
     head(h, names, sizeof names / sizeof *names, 0);
-    for (size_t i = 0; i < r->rank_count; i++)
+    for (size_t i = 0; i < r->rank_count && i < RANKS_SHOWN; i++)
         row(h, r->per_rank + i);
     gw_html_raw(h, "</tbody></table></div>\n");
+    if (r->rank_count > RANKS_SHOWN)
+        gw_html_tagf(h, "p", "note", _("%s more are in the JSON report."),
+                     gw_fmt_count((int64_t)(r->rank_count - RANKS_SHOWN)).s);
     collectives(h, r);
     gw_html_section_end(h);
 }

@@ -325,15 +325,27 @@ static void walk_host(struct lod *l, const struct gw_tl_lane *lane)
     }
 }
 
-/* Depth of a range among operators and annotations: Python frames and marks of steps are not counted. */
-static int depth_of(const struct gw_analysis *an, const struct gw_event *e)
+static int is_range(const struct gw_analysis *an, const struct gw_event *e)
 {
-    int depth = 0;
-    for (uint32_t u = e->up; u != GW_NONE && depth < RANGE_DEPTHS; u = gw_ev(an, u)->up) {
-        const struct gw_event *x = gw_ev(an, u);
-        depth += (x->kind == GW_KIND_OP || x->kind == GW_KIND_ANNOT) && !(an->names[x->name].ctx & GW_CTX_STEP);
+    return (e->kind == GW_KIND_OP || e->kind == GW_KIND_ANNOT) && !(e->flags & GW_EV_DROPPED) &&
+           !(an->names[e->name].ctx & GW_CTX_STEP);
+}
+
+/* Depth of each range of the launching thread among operators and annotations: Python frames and marks of steps are not
+ * counted. Once for all, because stacks may be deep; a parent stands before what is in it. */
+static void depths(struct gw_tl_build *b)
+{
+    const struct gw_analysis *an = b->an;
+    const struct gw_lane *host = gw_trace_lane(an->t, an->dev[an->main].main_lane);
+    b->depth = gw_arena_calloc(b->arena, gw_trace_count(an->t), 1);
+    b->oom |= !b->depth;
+    for (size_t i = 0; b->depth && i < host->count; i++) {
+        uint32_t up = gw_ev(an, host->order[i])->up;
+        if (up == GW_NONE)
+            continue;
+        unsigned d = b->depth[up] + (unsigned)is_range(an, gw_ev(an, up));
+        b->depth[host->order[i]] = (unsigned char)(d < RANGE_DEPTHS ? d : RANGE_DEPTHS);
     }
-    return depth;
 }
 
 static void walk_range(struct lod *l, const struct gw_tl_lane *lane)
@@ -343,8 +355,7 @@ static void walk_range(struct lod *l, const struct gw_tl_lane *lane)
     int64_t zero = l->b->tl->zero;
     for (size_t i = 0; i < host->count; i++) {
         const struct gw_event *e = gw_ev(an, host->order[i]);
-        if ((e->kind != GW_KIND_OP && e->kind != GW_KIND_ANNOT) || (e->flags & GW_EV_DROPPED) ||
-            (an->names[e->name].ctx & GW_CTX_STEP) || depth_of(an, e) != (int)lane->stream)
+        if (!is_range(an, e) || l->b->depth[host->order[i]] != lane->stream)
             continue;
         struct gw_tl_span s = {e->start - zero, e->end - zero, e->end - e->start, e->name, 0, 1, GW_NONE};
         take(l, &s);
@@ -416,6 +427,9 @@ static void main_device(struct gw_tl_build *b)
     for (int i = 0; i < RANGE_DEPTHS; i++)
         ranges[i] = (struct gw_tl_lane){.type = GW_TL_RANGE, .device = -1, .stream = i, .name = ""};
     size_t before = b->lanes.len;
+    depths(b);
+    if (b->oom)
+        return;
     fill(b, walk_range, ranges, RANGE_DEPTHS, RANGE_SPANS);
     while (!b->oom && b->lanes.len > before && !((struct gw_tl_lane *)b->lanes.data)[b->lanes.len - 1].count)
         b->lanes.len--; /* depths that nothing reaches */

@@ -102,6 +102,7 @@ struct gw_tl_build {
     uint32_t *name_of;     /* by name id of the trace: 1 + index into names */
     struct gw_array names; /* const char * */
     size_t name_bytes;
+    unsigned char *depth; /* by event, of ranges of the launching thread */
     struct gw_array lanes, details;
     int oom;
 };

@@ -4,6 +4,7 @@ find_program(GW_NPM npm)
 set(GW_WEB_DIR ${CMAKE_BINARY_DIR}/web)
 set(GW_UPLOT_DIR ${GW_WEB_DIR}/node_modules/uplot)
 file(SHA256 ${CMAKE_SOURCE_DIR}/web/package-lock.json GW_WEB_LOCK)
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/web/package-lock.json)
 
 # Once for each state of the lock file: a failure is not tried again until the build folder is new or ON is asked for.
 function(gw_fetch_uplot)

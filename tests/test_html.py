@@ -208,6 +208,18 @@ class TestCommand(unittest.TestCase):
         if os.path.exists("/dev/full"):
             self.refused(4, "cannot be written", "read", "--quiet", "--html", "/dev/full", self.sample)
 
+    def test_saved_report_follows_no_path(self):
+        """A JSON report names the file that it came from; a page made of it has no timeline, whether that file is there or not."""
+        with tempfile.TemporaryDirectory() as d:
+            self.run_it("read", "--quiet", "--json", d + "/r.json", self.sample)
+            p = self.run_it("read", "--quiet", "--html", d + "/r.html", d + "/r.json")
+            if b"jansson" in p.stderr:
+                self.skipTest("built without jansson")
+            self.assertEqual(p.returncode, 0, p.stderr)
+            page = Page(html_pages.read(d + "/r.html"))
+            self.assertIn("gw-report", page.ids)
+            self.assertNotIn("gw-timeline", page.ids)
+
     def test_a_long_run_is_not_lost(self):
         """Where the report cannot be written, the job is not even started."""
         if b"\n  run" not in self.run_it("--help").stdout:

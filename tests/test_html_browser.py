@@ -75,16 +75,16 @@ def browser(folder):
 
 
 class TestBrowser(unittest.TestCase):
+    d = None  # the browser, one for all
+
     @classmethod
     def setUpClass(cls):
         cls.folder = tempfile.TemporaryDirectory()
         cls.pages = html_pages.make(GPUWHY, SAMPLES, ROOT, cls.folder.name)
         cls.axe = axe_source()
-        cls.d = browser(cls.folder.name)
 
     @classmethod
     def tearDownClass(cls):
-        cls.d.quit()
         cls.folder.cleanup()
 
     def setUp(self):
@@ -293,7 +293,12 @@ class TestBrowser(unittest.TestCase):
 
 if __name__ == "__main__":
     sys.argv[1:] = []
-    try:
-        unittest.main(verbosity=1)
-    except WebDriverException as e:
-        skip(f"Chromium does not start here: {e}")
+    with tempfile.TemporaryDirectory() as home:
+        try:
+            TestBrowser.d = browser(home)
+        except WebDriverException as e:
+            skip("Chromium does not start here: " + str(e).strip().splitlines()[0])
+        try:
+            unittest.main(verbosity=1)
+        finally:
+            TestBrowser.d.quit()

@@ -92,8 +92,9 @@ int gw_cli_emit(const struct gw_report *rep, const struct gw_cli_options *o);
 /* Writes the report as a page where --html says, with the timeline of `an` (NULL: without one). An exit status. */
 struct gw_analysis;
 int gw_cli_html(const struct gw_report *rep, const struct gw_analysis *an, const struct gw_cli_options *o);
-/* The same for a report over ranks, whose recordings are gone: that of its main rank is read again for the timeline. */
-int gw_cli_html_ranks(const struct gw_report *rep, const struct gw_cli_options *o);
+/* The same for a report whose recordings are gone: that of its main rank is read again for the timeline. */
+struct gw_loaded;
+int gw_cli_html_loaded(const struct gw_loaded *l, const struct gw_cli_options *o);
 /* 1 when the text is not wanted: something else goes to standard output, or --quiet with a file. */
 int gw_cli_no_text(const struct gw_cli_options *o);
 /* Usage error, said on stderr, when --json or --html would overwrite one of the inputs; else 0. */

@@ -117,7 +117,7 @@ static int read_many(const struct args *a)
     if (l.report) {
         s = gw_cli_emit(l.report, &a->cli);
         status = s > status ? s : status;
-        s = gw_cli_html_ranks(l.report, &a->cli);
+        s = gw_cli_html_loaded(&l, &a->cli);
         status = s > status ? s : status;
     } else if (l.count && (a->cli.json || a->cli.html)) {
         gw_cli_error(_("not the ranks of one job: %s; --%s takes one FILE at a time"), l.misfit, a->cli.json ? "json" : "html");

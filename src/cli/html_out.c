@@ -32,27 +32,31 @@ int gw_cli_html(const struct gw_report *rep, const struct gw_analysis *an, const
     return gw_cli_write(o->html, write_page, &p);
 }
 
-/* The recording of the rank that the verdict speaks of; NULL when it cannot be told. */
-static const char *main_recording(const struct gw_report *rep)
+/* The recording that the verdict speaks of, among those that were just read: paths inside a report are never followed.
+ * NULL when it cannot be told. */
+static const char *main_recording(const struct gw_loaded *l)
 {
+    const struct gw_report *rep = l->report;
+    if (l->count == 1)
+        return l->paths[0];
     if (rep->main_device >= rep->device_count)
         return NULL;
-    const struct gw_report_device *d = rep->devices + rep->main_device;
     for (size_t i = 0; i < rep->rank_count; i++)
-        if (rep->per_rank[i].rank == d->rank && d->rank >= 0)
-            return rep->per_rank[i].path;
-    return rep->source_count == 1 ? rep->sources[0].path : NULL;
+        for (size_t k = 0; k < l->count && rep->per_rank[i].rank == rep->devices[rep->main_device].rank; k++)
+            if (strcmp(l->paths[k], rep->per_rank[i].path) == 0)
+                return l->paths[k];
+    return NULL;
 }
 
-int gw_cli_html_ranks(const struct gw_report *rep, const struct gw_cli_options *o)
+int gw_cli_html_loaded(const struct gw_loaded *l, const struct gw_cli_options *o)
 {
-    const char *path = o->html ? main_recording(rep) : NULL;
+    const char *path = o->html ? main_recording(l) : NULL;
     struct gw_trace *t = path && *path && strcmp(path, "-") != 0 && !gw_load_is_saved(path) ? gw_cli_trace(o) : NULL;
     struct gw_analysis *an = NULL;
     struct gw_beside b = {0};
     if (t && gw_cli_import(t, path, o, &b) == GW_EXIT_OK && !b.interrupted)
         an = gw_analyse(t, t->arena);
-    int status = gw_cli_html(rep, an, o); /* without the recording the page has no timeline */
+    int status = gw_cli_html(l->report, an, o); /* without the recording the page has no timeline */
     gw_beside_free(&b);
     gw_trace_destroy(t);
     return status;

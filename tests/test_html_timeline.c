@@ -1,4 +1,5 @@
 /* The timeline of a page: nothing is lost by merging, budgets hold, times add up; and the writer's escapes. */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,6 +11,7 @@
 #include <cmocka.h>
 
 #include "engine_check.h"
+#include "model/host_facts.h"
 #include "report/html/html_page.h"
 #include "report/html/timeline.h"
 #include "text_trace.h"
@@ -148,6 +150,70 @@ static void places_add_up(void **state)
     text_trace_free(&m.t);
 }
 
+static void add(struct gw_trace *t, enum gw_kind kind, uint32_t lane, int64_t start, int64_t end, const char *name,
+                double value)
+{
+    struct gw_event e = {.start = start, .end = end, .kind = (uint16_t)kind, .lane = lane};
+    e.name = gw_trace_name(t, name, strlen(name));
+    if (kind == GW_KIND_COUNTER) {
+        e.arg0 = gw_counter_bits(value);
+        e.flags = GW_EV_HAS_ARG0;
+    }
+    assert_int_equal(gw_trace_add(t, &e), 0);
+}
+
+/* Counters become curves over the GPU's time: of each bucket the lowest and the highest value, and nothing where none
+ * was. */
+static void counters_have_curves(void **state)
+{
+    (void)state;
+    struct gw_trace *t = gw_trace_create(0);
+    uint32_t gpu = gw_trace_lane_gpu(t, 0, 7), counter = gw_trace_lane_counter(t, 0, -1);
+    assert_non_null(gw_trace_device(t, 0));
+    for (int i = 0; i < 60; i++)
+        add(t, GW_KIND_KERNEL, gpu, 1000000 * i, 1000000 * i + 500000, "k", 0);
+    for (int i = 0; i < 10; i++) {
+        add(t, GW_KIND_COUNTER, counter, 5000000 * i, 5000000 * i, "power W", 100 + i);
+        add(t, GW_KIND_COUNTER, counter, 5000000 * i + 10, 5000000 * i + 10, "power W", 300 + i);
+    }
+    add(t, GW_KIND_COUNTER, counter, 100, 100, "seen once", 1);
+    assert_int_equal(gw_trace_finish(t), 0);
+    const struct gw_analysis *an = gw_analyse(t, t->arena);
+    const struct gw_timeline *tl = gw_timeline_make(an, t->arena);
+    assert_non_null(tl);
+    assert_int_equal(tl->series_count, 1); /* no calls: no queue; a single value is no curve */
+    const struct gw_tl_series *s = tl->series;
+    assert_string_equal(s->name, "power W");
+    size_t known = 0;
+    for (size_t i = 0; i < s->count; i++) {
+        assert_int_equal(isnan(s->low[i]) != 0, isnan(s->high[i]) != 0);
+        known += isnan(s->low[i]) ? 0 : 1;
+    }
+    assert_int_equal(known, 10);
+    assert_true(s->low[0] >= 100 && s->low[0] <= 100 && s->high[0] >= 300 && s->high[0] <= 300);
+    gw_trace_destroy(t);
+}
+
+/* The queue fills while the host is ahead and is empty when the GPU runs dry. */
+static void queue_is_drawn(void **state)
+{
+    (void)state;
+    struct made m = make(
+        strdup("repeat 6 every 10ms {\nannot 1:1 0 +9ms ProfilerStep#{i}\nlaunch 1:1 100us +5us > 0:7 200us +3ms a\n"
+               "launch 1:1 110us +5us > 0:7 3200us +3ms b\nlaunch 1:1 120us +5us > 0:7 6200us +3ms c\n}\n"));
+    assert_int_equal(m.tl->series_count, 1);
+    const struct gw_tl_series *s = m.tl->series;
+    float top = 0, bottom = 9;
+    assert_int_equal(s->queue, 1);
+    for (size_t i = 0; i < s->count; i++) {
+        top = s->high[i] > top ? s->high[i] : top;
+        bottom = s->low[i] < bottom ? s->low[i] : bottom;
+    }
+    assert_true(top >= 3 && top <= 3);
+    assert_true(bottom >= 0 && bottom <= 0);
+    text_trace_free(&m.t);
+}
+
 static void no_gpu_is_no_timeline(void **state)
 {
     (void)state;
@@ -217,6 +283,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(small_is_whole),        cmocka_unit_test(large_is_merged),
         cmocka_unit_test(merging_spares),        cmocka_unit_test(places_add_up),
+        cmocka_unit_test(counters_have_curves),  cmocka_unit_test(queue_is_drawn),
         cmocka_unit_test(no_gpu_is_no_timeline), cmocka_unit_test(text_is_inert),
         cmocka_unit_test(advice_has_code),       cmocka_unit_test(data_cannot_end_its_block),
     };

@@ -29,4 +29,8 @@ if(TARGET gw_collect)
       gw_python_test(machine test_machine.py ${CMAKE_BINARY_DIR} ${CMAKE_SOURCE_DIR}/samples/item_sync.json.gz)
     endif()
   endif()
+
+  add_executable(replay_machine ${CMAKE_CURRENT_LIST_DIR}/../fuzz/replay.c ${CMAKE_CURRENT_LIST_DIR}/../fuzz/fuzz_machine.c)
+  target_link_libraries(replay_machine PRIVATE gw_collect)
+  add_test(NAME fuzz.machine COMMAND replay_machine ${CMAKE_CURRENT_LIST_DIR}/../fuzz/corpus/machine)
 endif()

@@ -73,7 +73,7 @@ static int read_facts(struct gw_env *env, const char *folder, struct gw_error *e
         return rc;
     gw_array_init(&text, 1, TEXT_MAX);
     while (gw_reader_next(&r, &c)) {
-        if (c.type != GW_RT_MACHINE || gw_array_reserve(&text, c.bytes) < 0)
+        if (c.type != GW_RT_MACHINE || !c.bytes || gw_array_reserve(&text, c.bytes) < 0)
             continue;
         memcpy((char *)text.data + text.len, c.data, c.bytes);
         text.len += c.bytes;
@@ -216,7 +216,7 @@ static void take_facts(struct samples *s, const struct gw_chunk *c)
     while (gw_slice_line(&rest, &line)) {
         if (gw_slice_starts(line, "gpu.")) {
             gpu_fact(s, (struct gw_slice){line.p + 4, line.n - 4});
-        } else if (gw_slice_starts(line, "permission.") && gw_slice_split(&line, '=', &key)) {
+        } else if (gw_slice_starts(line, "permission.") && gw_slice_split(&line, '=', &key) && line.n) {
             size_t no = gw_slice_starts(line, "no: ") ? 4 : 0; /* of "no: why"; the words: po/system.h */
             const char *why = gw_env_dup(s->env, line.p + no, line.n - no);
             gw_env_note(s->env, gw_env_dup(s->env, key.p, key.n), "%s", why ? _(why) : "");

@@ -18,12 +18,13 @@
 #define MS 1000000ll
 #define SEC 1000000000ll
 #define LOOK_EVERY (250 * MS)
-#define GPU_FIRST (3 * SEC) /* batches are seen this long: the GPU's rhythm had its chance */
-#define SILENCE (10 * SEC)  /* without a step for this long ... */
-#define SILENT_STEPS 20     /* ... and for so many times the longest one: it hangs */
+#define GPU_FIRST (3 * SEC)  /* batches are seen this long: the GPU's rhythm had its chance */
+#define GPU_WORKS (12 * SEC) /* and this long when kernels are there: slow steps need some time to make a rhythm */
+#define SILENCE (10 * SEC)   /* without a step for this long ... */
+#define SILENT_STEPS 20      /* ... and for so many times the longest one: it hangs */
 #define SILENCE_AT_LIMIT (1 * SEC)
-#define GPU_LATENCY (4 * SEC)     /* records of kernels come in buffers, a second or two late */
-#define SAME_RHYTHM 0.03          /* found again, it must give the same rate */
+#define GPU_LATENCY (4 * SEC) /* records of kernels come in buffers, a second or two late */
+#define SAME_RHYTHM 0.03      /* found again, it must give the same rate */
 #define RECORD_LONGEST (40 * SEC)
 enum { LEAST_STEPS = 8, ENV_MAX = 64, GPU_RECORDS = 200, READS = 100 };
 
@@ -216,13 +217,15 @@ static const struct gw_sweep_series *choose(struct live *v, int64_t now)
     v->source = GW_SWEEP_BY_GPU;
     if (gpu && gpu->n > LEAST_STEPS)
         return gpu;
-    if (!loader || (now - v->loader_since < GPU_FIRST && !v->child.ended))
+    int64_t patience = gw_sweep_files_kernels(v->files) ? GPU_WORKS : GPU_FIRST;
+    if (!loader || (now - v->loader_since < patience && now - v->started < v->job->limit_ns && !v->child.ended))
         return NULL; /* wait for the GPU to show a rhythm */
     v->source = GW_SWEEP_BY_LOADER;
     return loader;
 }
 
-/* The rhythm was found when fewer kernels were there, perhaps those that made the model: is it the same over all of them? */
+/* The rhythm was found when fewer kernels were there, perhaps those that made the model: is it the same over all of
+ * them? */
 static int is_confirmed(struct live *v)
 {
     struct gw_sweep_rate again;

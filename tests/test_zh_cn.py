@@ -252,6 +252,15 @@ class Moved:
         self.dir.cleanup()
 
 
+class TestCatalogue(Case):
+    def test_complete(self):
+        for tool in ("xgettext", "msgmerge", "msgattrib", "msgfmt", "perl"):
+            if not shutil.which(tool):
+                self.skipTest(tool + " is not installed")
+        p = subprocess.run([SOURCE + "/scripts/update-po", "--check"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        self.assertEqual(p.returncode, 0, p.stdout.decode())
+
+
 if __name__ == "__main__":
     if not os.path.exists(os.path.dirname(GPUWHY) + "/locale/zh_CN/LC_MESSAGES/gpuwhy.mo"):
         print("skipped: built without translations")

@@ -190,7 +190,7 @@ int gw_find_launch_bound(struct gw_diag *d)
     gw_diag_gain(d, f, w, w + 1, w + 2);
     f->f.confidence = d->scale_likely < 0.75 ? GW_CONF_MEDIUM : GW_CONF_HIGH;
     double mean = d->kernels ? (double)d->kernel_ns / (double)d->kernels : 0;
-    gw_diag_seen(d, f, (double)d->kernels / d->steps, "count", "kernel records", _("%.3g kernels a step, %s each on average; the host needs %s to issue one"),
+    gw_diag_seen(d, f, (double)d->kernels / d->steps, "count", "kernel records", _("%.0f kernels a step, %s each on average; the host needs %s to issue one"),
                  (double)d->kernels / d->steps, gw_diag_time_text(d, mean),
                  gw_diag_time_text(d, d->kernels ? (double)d->dev->host_ns[GW_CAUSE_LAUNCH] / (double)d->kernels : 0));
     gw_diag_seen(d, f, gw_diag_share(d, GW_CAUSE_LAUNCH), "share", "timeline", _("the GPU runs dry %.0f %% of the time while the host is still issuing; it waits for nothing else"),

@@ -6,6 +6,8 @@
 
 #include "import/record_internal.h"
 
+#include "base/gw_i18n.h"
+
 enum { MAX_GPUS = 64, MAX_MOUNTS = 64, MAX_CPUS = 4096 };
 
 int gw_record_facts_begin(struct gw_record_import *im)

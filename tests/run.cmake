@@ -41,7 +41,12 @@ if(TARGET gpuwhy_inject AND TARGET gw_record)
   if(TARGET test_run_policy)
     target_include_directories(test_run_policy PRIVATE ${CMAKE_SOURCE_DIR}/inject)
   endif()
-  gw_python_test(run.inject test_run_inject.py ${CMAKE_BINARY_DIR})
+  # All cases take two minutes of a real clock; under a sanitizer those that touch most code will do.
+  if(GW_SANITIZE)
+    set(cases full_is_complete threads burst_overflows_are_counted forks exec closed_descriptors disk_full size_limit
+              rude_profiler_in_full launch_bound_job_is_held waiting_job_is_recorded)
+  endif()
+  gw_python_test(run.inject test_run_inject.py ${CMAKE_BINARY_DIR} ${cases})
   if(TARGET gpuwhy)
     gw_python_test(run test_run.py ${CMAKE_BINARY_DIR})
   endif()

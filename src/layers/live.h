@@ -48,6 +48,7 @@ struct gw_live {
     int busy_is_counted; /* 1 = by hardware counters, which see every gap; NVML calls any period with a kernel busy */
     int64_t device;      /* NVML's index of the GPU, -1 unknown */
     double starved;      /* share of wall that is lost waiting for the loader */
+    const struct gw_live_lines *lines; /* of live_calls.c, which fills it when it is asked */
 };
 
 /* NULL when nothing was recorded beside the GPU's work. */

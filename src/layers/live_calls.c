@@ -4,7 +4,6 @@
  * share of the step. See live.h.
  */
 #include <math.h>
-#include <stdlib.h>
 
 #include "layers/live.h"
 
@@ -53,7 +52,7 @@ int gw_live_calls_period(const struct gw_analysis *an, int64_t pid, int64_t *fro
 
 /* --- lines -------------------------------------------------------------------------------------------------------------------- */
 
-struct lines {
+struct gw_live_lines {
     uint32_t frame[256];
     unsigned waits[256], all[256];
     size_t n;
@@ -62,7 +61,7 @@ struct lines {
     unsigned library; /* outside of CUDA, innermost frame somewhere else */
 };
 
-static void count_lines(struct gw_diag *d, const struct gw_live *l, struct lines *x)
+static void count_lines(struct gw_diag *d, const struct gw_live *l, struct gw_live_lines *x)
 {
     const struct gw_lane *lane = gw_trace_lane(d->an->t, l->launcher);
     for (size_t k = 0; k < lane->count; k++) {
@@ -89,8 +88,23 @@ static void count_lines(struct gw_diag *d, const struct gw_live *l, struct lines
     }
 }
 
+/* Counted once a report; NULL without a launching thread. */
+static const struct gw_live_lines *lines_of(struct gw_diag *d, const struct gw_live *l)
+{
+    struct gw_live *own = (struct gw_live *)(uintptr_t)l; /* ours: made for this report */
+    if (l->lines || l->launcher == GW_NONE)
+        return l->lines;
+    struct gw_live_lines *x = gw_arena_calloc(d->arena, 1, sizeof *x);
+    if (x)
+        count_lines(d, l, x);
+    else
+        d->oom = 1;
+    own->lines = x;
+    return x;
+}
+
 /* Share of the thread's time on lines that were seen waiting for the GPU. */
-static double lines_that_wait(const struct lines *x)
+static double lines_that_wait(const struct gw_live_lines *x)
 {
     unsigned n = 0;
     for (size_t i = 0; i < x->n; i++)
@@ -111,15 +125,11 @@ static struct gw_draft *add(struct gw_diag *d, enum gw_finding_id id, double low
 int gw_live_calls_sync(struct gw_diag *d)
 {
     const struct gw_live *l = gw_live_of(d);
-    if (!has_counts(d, l) || l->launcher == GW_NONE)
-        return GW_NO_DATA;
-    struct lines *x = calloc(1, sizeof *x);
+    const struct gw_live_lines *x = has_counts(d, l) ? lines_of(d, l) : NULL;
     if (!x)
         return GW_NO_DATA;
-    count_lines(d, l, x);
     double waits = rate(d, l, "cuda.waits"), inside = rate(d, l, "cuda.wait_s") + rate(d, l, "cuda.read_s"), idle = 1 - d->busy;
     double lines = fmin(lines_that_wait(x), idle);
-    free(x);
     inside = fmin(inside, idle);
     double likely = lines > inside ? inside + LINE_PART * (lines - inside) : inside;
     if (likely < GW_LIM_DATA_WAIT || waits < MANY_CALLS || rate(d, l, "cuda.slack_s") > MOSTLY_WAITS)
@@ -217,15 +227,11 @@ int gw_live_calls_host_allocation(struct gw_diag *d)
 int gw_live_calls_preprocess(struct gw_diag *d)
 {
     const struct gw_live *l = gw_live_of(d);
-    if (!has_counts(d, l) || l->launcher == GW_NONE)
-        return GW_NO_DATA;
-    struct lines *x = calloc(1, sizeof *x);
+    const struct gw_live_lines *x = has_counts(d, l) ? lines_of(d, l) : NULL;
     if (!x)
         return GW_NO_DATA;
-    count_lines(d, l, x);
     unsigned samples = x->samples;
     double own = samples ? (double)x->own / samples : 0, library = samples ? (double)x->library / samples : 0;
-    free(x);
     /* The user's lines issue kernels, too: what issuing needs and the library's frames do not show is theirs. */
     double share = fmin(own - fmax(0, issuing(d, l) - library), 1 - d->busy);
     if (samples < 20 || share < GW_LIM_DATA_WAIT || rate(d, l, "cuda.slack_s") > HARDLY_WAITS)

@@ -13,16 +13,9 @@
 #include "import/gw_stream.h"
 #include "import/importer.h"
 #include "import/kineto.h"
+#include "promise.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void require(int ok, const char *what)
-{
-    if (!ok) {
-        fprintf(stderr, "broken promise: %s\n", what);
-        abort();
-    }
-}
 
 static uint64_t mix(uint64_t h, uint64_t v)
 {

@@ -19,27 +19,13 @@
 #include "layers/layers.h"
 #include "model/host_facts.h"
 #include "record/record_write.h"
+#include "promise.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static const char *const files[] = {GW_REC_META, "cuda-7-1.gwr", GW_REC_PM};
 enum { FILES = 3 };
 #define MADE 1796130000000000000ull
-
-static void require(int ok, const char *what)
-{
-    if (!ok) {
-        fprintf(stderr, "broken promise: %s\n", what);
-        abort();
-    }
-}
-
-static void write_raw(int dir, const char *name, const uint8_t *data, size_t size)
-{
-    int fd = openat(dir, name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-    require(fd >= 0 && write(fd, data, size) == (ssize_t)size, "a file can be written");
-    close(fd);
-}
 
 static void write_chunks(int dir, const char *name, uint32_t role, const uint8_t *data, size_t size)
 {

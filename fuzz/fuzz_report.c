@@ -14,16 +14,9 @@
 #include "report/diff_report.h"
 #include "report/export.h"
 #include "report/report_read.h"
+#include "promise.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void require(int ok, const char *what)
-{
-    if (!ok) {
-        fprintf(stderr, "broken promise: %s\n", what);
-        abort();
-    }
-}
 
 static struct gw_report *read_report(const char *text, size_t n, struct gw_arena *arena, struct gw_error *err)
 {

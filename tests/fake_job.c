@@ -109,7 +109,8 @@ static void other(int ms, int polite) {
 }
 
 static void runtime(int ms, int waits) {
-    unsigned long launches = 0, waited = 0, graphs = 0, wrong = 0;
+    unsigned long launches = 0, waited = 0, graphs = 0, copies = 0, reads = 0, wrong = 0;
+    char from[4096] = {0}, to[4096];
     for (uint64_t until = ns_now() + (uint64_t)ms * 1000000u; ns_now() < until;) {
         void *args[] = {(void *)0x5eed, (void *)(uintptr_t)(waits ? 1000000 : 1000)};
         for (int k = 0; k < 10; k++) {
@@ -123,11 +124,13 @@ static void runtime(int ms, int waits) {
         }
         if (!waits)
             continue;
+        for (int k = 0; k < 3; k++) /* two to the GPU, one back */
+            wrong += cudaMemcpyAsync(to, from, sizeof from, k < 2 ? 1 : 2, NULL) != 0, *(k < 2 ? &copies : &reads) += 1;
         wrong += cudaStreamSynchronize(NULL) != 17;
         if (++waited % 10 == 0)
             wrong += cudaGraphLaunch((void *)0x9af, NULL) != 0, graphs++;
     }
-    printf("runtime launches %lu waits %lu graphs %lu wrong %lu\n", launches, waited, graphs, wrong);
+    printf("runtime launches %lu waits %lu graphs %lu copies %lu reads %lu wrong %lu\n", launches, waited, graphs, copies, reads, wrong);
 }
 
 int main(int argc, char **argv) {

@@ -111,13 +111,13 @@ int main(int argc, char **argv) {
            " overflow=%" PRIu64 " unfinished=%" PRIu64 " unknown=%" PRIu64 " spool_lost=%" PRIu64 " window_ns=%" PRIu64
            " kernels=%" PRIu64 " copies=%" PRIu64 " sets=%" PRIu64 " api=%" PRIu64 " launches=%" PRIu64 " syncs=%" PRIu64
            " devices=%" PRIu64 " threads=%" PRIu64 " counters=%" PRIu64 " processes=%" PRIu64 " activities=%" PRIu64 " damaged=%" PRIu64
-           " missing=%" PRIu64 " torn=%d ended=%d called_launch=%" PRIu64 " called_wait=%" PRIu64 " called_graph=%" PRIu64 " slack_ns=%" PRIu64
+           " missing=%" PRIu64 " torn=%d ended=%d called_launch=%" PRIu64 " called_wait=%" PRIu64 " called_graph=%" PRIu64 " called_copy=%" PRIu64 " called_read=%" PRIu64 " slack_ns=%" PRIu64
            " cost_ppm=%u\n",
            r.head.role, r.head.pid, gw_rec_state_id(s->state), s->cupti_result, s->cupti_version, s->windows, s->records, s->filtered,
            s->dropped, s->overflow, s->unfinished, s->unknown, s->spool_lost, s->window_ns, count[GW_RT_KERNEL],
            count[GW_RT_COPY], count[GW_RT_SET], count[GW_RT_API], launches, count[GW_RT_SYNC], count[GW_RT_DEVICE],
            count[GW_RT_THREAD], count[GW_RT_COUNTER], count[GW_RT_PROCESS], count[GW_RT_ACTIVITY], r.damaged, r.missing, r.torn, r.ended,
-           called[GW_CALL_LAUNCH], called[GW_CALL_WAIT], called[GW_CALL_GRAPH], slack, s->launch_cost_ppm);
+           called[GW_CALL_LAUNCH], called[GW_CALL_WAIT], called[GW_CALL_GRAPH], called[GW_CALL_COPY], called[GW_CALL_READ], slack, s->launch_cost_ppm);
     gw_reader_close(&r);
     return 0;
 }

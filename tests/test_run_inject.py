@@ -427,9 +427,10 @@ def case_windows_follow_the_work():
 
 def counted(c, t):
     """What the job called and what was counted: all of it but the start, before the first look found its table."""
-    launches, waits, graphs, wrong = map(int, re.search(r"launches (\d+) waits (\d+) graphs (\d+) wrong (\d+)", c.out).groups())
+    launches, waits, graphs, copies, reads, wrong = map(
+        int, re.search(r"launches (\d+) waits (\d+) graphs (\d+) copies (\d+) reads (\d+) wrong (\d+)", c.out).groups())
     assert wrong == 0, c.out
-    for name, did in (("launch", launches), ("wait", waits), ("graph", graphs)):
+    for name, did in (("launch", launches), ("wait", waits), ("graph", graphs), ("copy", copies), ("read", reads)):
         got = t["called_" + name]
         # The first look comes after half a second, a lazy table's second one half a second later, the last one at most half before the end.
         assert (did == 0 and got == 0) or 0.3 * did <= got <= did, f"{name}: {got} of {did}"

@@ -52,11 +52,12 @@ static uint64_t now_ns(void) { return gw_clock_ns(CLOCK_MONOTONIC); }
 static int write_control(struct gw_session *s)
 {
     s->control.heartbeat_ns = gw_clock_ns(CLOCK_BOOTTIME);
+    const struct gw_control now = s->control;
     int fd = openat(s->dir, GW_REC_CONTROL, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
     if (fd < 0)
         return -errno;
-    ssize_t n = pwrite(fd, &s->control, sizeof s->control, 0);
-    int rc = n == (ssize_t)sizeof s->control ? 0 : n < 0 ? -errno : -ENOSPC;
+    ssize_t n = pwrite(fd, &now, sizeof now, 0);
+    int rc = n == (ssize_t)sizeof now ? 0 : n < 0 ? -errno : -ENOSPC;
     close(fd);
     return rc;
 }

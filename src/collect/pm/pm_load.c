@@ -71,7 +71,7 @@ static int try_open(struct gw_pm_libs *l, const char *path)
     l->cupti.handle = h;
     Dl_info info;
     void *sym = dlsym(h, "cuptiGetVersion");
-    snprintf(l->path, sizeof l->path, "%s", sym && dladdr(sym, &info) && info.dli_fname ? info.dli_fname : path);
+    snprintf(l->path, sizeof l->path, "%.*s", (int)sizeof l->path - 1, sym && dladdr(sym, &info) && info.dli_fname ? info.dli_fname : path);
     open_beside(l->path);
     return 1;
 }

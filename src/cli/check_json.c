@@ -5,8 +5,6 @@
 #include "cli/check_findings.h"
 #include "report/json_finding.h"
 
-#define TOOL "gpuwhy " GW_VERSION
-
 static void int_or_null(struct gw_json *j, const char *key, int64_t v)
 {
     if (v == GW_ENV_NONE)
@@ -43,15 +41,8 @@ static void checks(struct gw_json *j, const struct gw_check_list *l)
         gw_json_string(j, "finding", c->status >= GW_CHECK_LOOK && *c->finding ? c->finding : NULL);
         gw_json_string(j, "needs", c->status == GW_CHECK_UNKNOWN ? _(c->info->needs) : NULL);
         evidence(j, c);
-        gw_json_array(j, "fix");
-        if (*c->fix) {
-            gw_json_object(j, NULL);
-            gw_json_string(j, "do", c->fix);
-            gw_json_string(j, "check", c->verify);
-            gw_json_string(j, "cost", c->cost);
-            gw_json_end(j);
-        }
-        gw_json_end(j);
+        struct gw_fix fix = {c->fix, c->verify, c->cost};
+        gw_json_fixes(j, &fix, *c->fix ? 1 : 0);
         gw_json_end(j);
     }
     gw_json_end(j);
@@ -134,10 +125,7 @@ static void facts(struct gw_json *j, const struct gw_env *env)
 
 void gw_check_json(const struct gw_env *env, const struct gw_check_list *l, struct gw_arena *arena, FILE *out)
 {
-    struct gw_json j = gw_json_begin(out);
-    gw_json_object(&j, NULL);
-    gw_json_string(&j, "schema", "gpuwhy.check/1");
-    gw_json_string(&j, "tool", TOOL);
+    struct gw_json j = gw_json_document(out, "gpuwhy.check/1");
     gw_json_object(&j, "source");
     gw_json_bool(&j, "live", env->live);
     records(&j, env, GW_REC_SOURCE);

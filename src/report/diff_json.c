@@ -6,23 +6,21 @@
 #include "report/diff_report.h"
 #include "report/json_writer.h"
 
-static const char *or_empty(const char *s) { return s ? s : ""; }
-
 static void side(struct gw_json *j, const char *key, const char *name, const struct gw_diff_side *s)
 {
     gw_json_object(j, key);
-    gw_json_string(j, "path", or_empty(name));
-    gw_json_string(j, "gpu", s->dev ? or_empty(s->dev->name) : "");
+    gw_json_text(j, "path", name);
+    gw_json_text(j, "gpu", s->dev ? s->dev->name : NULL);
     gw_json_int(j, "gpus", s->ranks);
-    gw_json_string(j, "framework", or_empty(s->rep->framework));
-    gw_json_string(j, "profiler", or_empty(s->rep->profiler));
+    gw_json_text(j, "framework", s->rep->framework);
+    gw_json_text(j, "profiler", s->rep->profiler);
     gw_json_known(j, "steps", s->steps > 0 ? (int64_t)s->steps : -1);
     gw_json_double(j, "median_ns", s->median);
     gw_json_double(j, "mean_ns", s->mean);
     gw_json_double(j, "scatter", s->scatter);
     gw_json_int(j, "slow_steps", s->slow);
     gw_json_double(j, "host_paced", s->paced);
-    gw_json_string(j, "finding", or_empty(s->rep->verdict.finding));
+    gw_json_text(j, "finding", s->rep->verdict.finding);
     gw_json_bool(j, "complete", s->rep->trust.complete);
     gw_json_end(j);
 }
@@ -32,8 +30,7 @@ static void rows(struct gw_json *j, const char *key, const char *name, const str
     gw_json_array(j, key);
     for (size_t i = 0; i < n; i++) {
         const struct gw_diff_row *r = list + i;
-        gw_json_object(j, NULL);
-        gw_json_inline(j);
+        gw_json_row(j, NULL);
         gw_json_string(j, name, r->id);
         if (r->kclass && strcmp(name, "class") != 0)
             gw_json_string(j, "class", r->kclass);
@@ -94,10 +91,7 @@ static void gates(struct gw_json *j, const struct gw_diff_view *v)
         gw_json_string(j, "gate", g->text);
         gw_json_double(j, "value", g->value);
         gw_json_string(j, "unit", g->gate.percent ? "%" : "ns");
-        if (g->crossed < 0)
-            gw_json_null(j, "crossed");
-        else
-            gw_json_bool(j, "crossed", g->crossed);
+        gw_json_flag(j, "crossed", g->crossed);
         gw_json_end(j);
     }
     gw_json_end(j);
@@ -106,10 +100,7 @@ static void gates(struct gw_json *j, const struct gw_diff_view *v)
 int gw_render_diff_json(const struct gw_diff_view *v, FILE *out)
 {
     const struct gw_diff *d = v->d;
-    struct gw_json j = gw_json_begin(out);
-    gw_json_object(&j, NULL);
-    gw_json_string(&j, "schema", "gpuwhy.diff/1");
-    gw_json_string(&j, "tool", "gpuwhy " GW_VERSION);
+    struct gw_json j = gw_json_document(out, "gpuwhy.diff/1");
     side(&j, "a", v->a, &d->a);
     side(&j, "b", v->b, &d->b);
     gw_json_string(&j, "change", gw_diff_change_id(d->change));
@@ -130,6 +121,5 @@ int gw_render_diff_json(const struct gw_diff_view *v, FILE *out)
     promise(&j, d);
     scaling(&j, d);
     gates(&j, v);
-    gw_json_end(&j);
-    return fflush(out) == 0 && !ferror(out) ? 0 : GW_EIO;
+    return gw_json_finish(&j);
 }

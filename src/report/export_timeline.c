@@ -32,8 +32,7 @@ int64_t gw_export_zero(const struct gw_analysis *an)
 
 static void begin(struct out *w, const char *ph, const char *name, int64_t pid, int64_t tid)
 {
-    gw_json_object(&w->j, NULL);
-    gw_json_inline(&w->j);
+    gw_json_row(&w->j, NULL);
     gw_json_string(&w->j, "ph", ph);
     gw_json_string(&w->j, "name", name && *name ? name : "(no name)");
     gw_json_int(&w->j, "pid", pid);

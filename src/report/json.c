@@ -6,8 +6,6 @@
 #include "report/json_finding.h"
 #include "report/renderer.h"
 
-static const char *or_empty(const char *s) { return s ? s : ""; }
-
 static void source(struct gw_json *j, const struct gw_report *r)
 {
     gw_json_object(j, "source");
@@ -24,8 +22,8 @@ static void source(struct gw_json *j, const struct gw_report *r)
     gw_json_end(j);
     gw_json_known(j, "ranks", r->ranks);
     gw_json_known(j, "world_size", r->world_size);
-    gw_json_string(j, "framework", or_empty(r->framework));
-    gw_json_string(j, "profiler", or_empty(r->profiler));
+    gw_json_text(j, "framework", r->framework);
+    gw_json_text(j, "profiler", r->profiler);
     gw_json_end(j);
 }
 
@@ -65,7 +63,7 @@ static void devices(struct gw_json *j, const struct gw_report *r)
         const struct gw_report_device *d = &r->devices[i];
         gw_json_object(j, NULL);
         gw_json_int(j, "id", d->id);
-        gw_json_string(j, "name", or_empty(d->name));
+        gw_json_text(j, "name", d->name);
         gw_json_bool(j, "main", i == r->main_device);
         gw_json_known(j, "rank", d->rank);
         partition(j, "whole", &d->whole);
@@ -88,7 +86,7 @@ static void steps(struct gw_json *j, const struct gw_report *r)
     gw_json_known(j, "p95_ns", s->p95_ns);
     gw_json_known(j, "min_ns", s->min_ns);
     gw_json_string(j, "found_by", s->found_by ? s->found_by : "none");
-    gw_json_string(j, "marker", or_empty(s->marker));
+    gw_json_text(j, "marker", s->marker);
     gw_json_double(j, "tail_share", s->tail_share);
     gw_json_array(j, "times_ns");
     gw_json_inline(j);
@@ -103,8 +101,7 @@ static void windows(struct gw_json *j, const struct gw_report *r)
     gw_json_array(j, "windows");
     for (size_t i = 0; i < r->window_count; i++) {
         const struct gw_report_window *w = &r->windows[i];
-        gw_json_object(j, NULL);
-        gw_json_inline(j);
+        gw_json_row(j, NULL);
         gw_json_int(j, "start_ns", w->start_ns);
         gw_json_int(j, "wall_ns", w->wall_ns);
         gw_json_int(j, "idle_ns", w->idle_ns);
@@ -122,8 +119,7 @@ static void kernels(struct gw_json *j, const char *key, const char *name, const 
 {
     gw_json_array(j, key);
     for (size_t i = 0; i < n; i++) {
-        gw_json_object(j, NULL);
-        gw_json_inline(j);
+        gw_json_row(j, NULL);
         gw_json_string(j, name, list[i].name);
         if (strcmp(name, "class") != 0)
             gw_json_string(j, "class", list[i].kclass);
@@ -157,19 +153,17 @@ static void counters(struct gw_json *j, const struct gw_report_counters *c)
     gw_json_int(j, "names", c->names);
     gw_json_int(j, "launches", c->launches);
     gw_json_double(j, "covered", c->covered);
-    gw_json_object(j, "mean");
-    gw_json_inline(j);
+    gw_json_row(j, "mean");
     metrics(j, c->mean);
     gw_json_end(j);
     gw_json_array(j, "kernels");
     for (size_t i = 0; i < c->count; i++) {
         const struct gw_report_counter *k = &c->rows[i];
-        gw_json_object(j, NULL);
-        gw_json_inline(j);
-        gw_json_string(j, "name", or_empty(k->name));
-        gw_json_string(j, "class", or_empty(k->kclass));
-        gw_json_string(j, "match", or_empty(k->match));
-        gw_json_string(j, "limit", or_empty(k->limit));
+        gw_json_row(j, NULL);
+        gw_json_text(j, "name", k->name);
+        gw_json_text(j, "class", k->kclass);
+        gw_json_text(j, "match", k->match);
+        gw_json_text(j, "limit", k->limit);
         gw_json_double(j, "share", k->share);
         metrics(j, k->value);
         gw_json_end(j);
@@ -186,8 +180,8 @@ static void ranks(struct gw_json *j, const struct gw_report *r)
         gw_json_object(j, NULL);
         gw_json_known(j, "rank", k->rank);
         gw_json_int(j, "device", k->device);
-        gw_json_string(j, "name", or_empty(k->name));
-        gw_json_string(j, "path", or_empty(k->path));
+        gw_json_text(j, "name", k->name);
+        gw_json_text(j, "path", k->path);
         gw_json_known(j, "steps", k->steps);
         gw_json_known(j, "median_step_ns", k->median_step_ns);
         gw_json_int(j, "wall_ns", k->wall);
@@ -200,7 +194,7 @@ static void ranks(struct gw_json *j, const struct gw_report *r)
         gw_json_known(j, "transfer_ns", k->transfer);
         gw_json_known(j, "arrived_last", k->last);
         gw_json_known(j, "late_ns", k->late);
-        gw_json_string(j, "idle_cause", or_empty(k->cause));
+        gw_json_text(j, "idle_cause", k->cause);
         gw_json_end(j);
     }
     gw_json_end(j);
@@ -208,7 +202,7 @@ static void ranks(struct gw_json *j, const struct gw_report *r)
     for (size_t i = 0; i < r->collective_count; i++) {
         const struct gw_report_collective *c = &r->collectives[i];
         gw_json_object(j, NULL);
-        gw_json_string(j, "kind", or_empty(c->kind));
+        gw_json_text(j, "kind", c->kind);
         gw_json_known(j, "bytes", c->bytes);
         gw_json_known(j, "ranks", c->ranks);
         gw_json_double(j, "count_per_step", c->count);
@@ -242,7 +236,7 @@ static void places(struct gw_json *j, const struct gw_finding *f)
         gw_json_object(j, NULL);
         gw_json_string(j, "file", w->file && *w->file ? w->file : NULL);
         gw_json_known(j, "line", w->line > 0 ? w->line : -1);
-        gw_json_string(j, "text", or_empty(w->text));
+        gw_json_text(j, "text", w->text);
         gw_json_double(j, "share", w->share);
         gw_json_known(j, "count", w->count);
         gw_json_end(j);
@@ -250,14 +244,14 @@ static void places(struct gw_json *j, const struct gw_finding *f)
     gw_json_end(j);
 }
 
-static void fixes(struct gw_json *j, const struct gw_finding *f)
+void gw_json_fixes(struct gw_json *j, const struct gw_fix *list, size_t n)
 {
     gw_json_array(j, "fix");
-    for (size_t i = 0; i < f->fix_count; i++) {
+    for (size_t i = 0; i < n; i++) {
         gw_json_object(j, NULL);
-        gw_json_string(j, "do", or_empty(f->fix[i].doit));
-        gw_json_string(j, "check", or_empty(f->fix[i].check));
-        gw_json_string(j, "cost", or_empty(f->fix[i].cost));
+        gw_json_text(j, "do", list[i].doit);
+        gw_json_text(j, "check", list[i].check);
+        gw_json_text(j, "cost", list[i].cost);
         gw_json_end(j);
     }
     gw_json_end(j);
@@ -269,7 +263,7 @@ void gw_json_finding(struct gw_json *j, const struct gw_finding *f)
     gw_json_string(j, "id", f->id);
     gw_json_string(j, "layer", f->layer);
     gw_json_int(j, "rank", f->rank);
-    gw_json_string(j, "phrase", or_empty(f->phrase));
+    gw_json_text(j, "phrase", f->phrase);
     gw_json_known(j, "lost_ns", f->lost_ns);
     gw_json_double(j, "share_of_wall", f->share_of_wall);
     gw_json_double(j, "share_of_idle", f->share_of_idle);
@@ -287,7 +281,7 @@ void gw_json_finding(struct gw_json *j, const struct gw_finding *f)
     gw_json_evidence(j, "evidence", f->evidence, f->evidence_count);
     gw_json_evidence(j, "against", f->against, f->against_count);
     places(j, f);
-    fixes(j, f);
+    gw_json_fixes(j, f->fix, f->fix_count);
     gw_json_end(j);
 }
 
@@ -305,7 +299,7 @@ void gw_json_not_evaluated(struct gw_json *j, const struct gw_not_evaluated *lis
     for (size_t i = 0; i < n; i++) {
         gw_json_object(j, NULL);
         gw_json_string(j, "id", list[i].id);
-        gw_json_string(j, "needs", or_empty(list[i].needs));
+        gw_json_text(j, "needs", list[i].needs);
         gw_json_end(j);
     }
     gw_json_end(j);
@@ -331,17 +325,14 @@ static void trust(struct gw_json *j, const struct gw_report *r)
     gw_json_double(j, "profiler_slowdown", r->profiler_slowdown);
     gw_json_array(j, "notes");
     for (size_t i = 0; i < r->trust.note_count; i++)
-        gw_json_string(j, NULL, or_empty(r->trust.notes[i]));
+        gw_json_text(j, NULL, r->trust.notes[i]);
     gw_json_end(j);
     gw_json_end(j);
 }
 
 int gw_render_json(const struct gw_report *rep, FILE *out)
 {
-    struct gw_json j = gw_json_begin(out);
-    gw_json_object(&j, NULL);
-    gw_json_string(&j, "schema", "gpuwhy.report/1");
-    gw_json_string(&j, "tool", "gpuwhy " GW_VERSION);
+    struct gw_json j = gw_json_document(out, "gpuwhy.report/1");
     source(&j, rep);
     devices(&j, rep);
     steps(&j, rep);
@@ -349,7 +340,7 @@ int gw_render_json(const struct gw_report *rep, FILE *out)
     gw_json_object(&j, "verdict");
     gw_json_string(&j, "finding", rep->verdict.finding ? rep->verdict.finding : "none");
     gw_json_string(&j, "layer", rep->verdict.layer ? rep->verdict.layer : "outside");
-    gw_json_string(&j, "sentence", or_empty(rep->verdict.sentence));
+    gw_json_text(&j, "sentence", rep->verdict.sentence);
     gw_json_end(&j);
     findings(&j, rep);
     gw_json_not_evaluated(&j, rep->not_evaluated, rep->not_evaluated_count);
@@ -359,6 +350,5 @@ int gw_render_json(const struct gw_report *rep, FILE *out)
     ranks(&j, rep);
     gw_json_activity(&j, rep);
     trust(&j, rep);
-    gw_json_end(&j);
-    return fflush(out) == 0 && !ferror(out) ? 0 : GW_EIO;
+    return gw_json_finish(&j);
 }

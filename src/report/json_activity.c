@@ -8,18 +8,15 @@ void gw_json_activity(struct gw_json *j, const struct gw_report *r)
         const struct gw_report_activity *a = &r->activity[i];
         gw_json_object(j, NULL);
         gw_json_int(j, "device", a->device);
-        gw_json_string(j, "state", a->state ? a->state : "");
-        gw_json_string(j, "why", a->why ? a->why : "");
+        gw_json_text(j, "state", a->state);
+        gw_json_text(j, "why", a->why);
         gw_json_int(j, "span_ns", a->span_ns);
         gw_json_int(j, "measured_ns", a->measured_ns);
         gw_json_int(j, "before_ns", a->before_ns);
         gw_json_int(j, "after_ns", a->after_ns);
         gw_json_double(j, "idle", a->idle);
         gw_json_double(j, "window_idle", a->window_idle);
-        if (a->represents < 0)
-            gw_json_null(j, "represents");
-        else
-            gw_json_bool(j, "represents", a->represents);
+        gw_json_flag(j, "represents", a->represents);
         gw_json_double(j, "sm", a->sm);
         gw_json_double(j, "dram", a->dram);
         gw_json_double(j, "tensor", a->tensor);
@@ -30,7 +27,7 @@ void gw_json_activity(struct gw_json *j, const struct gw_report *r)
         gw_json_int(j, "longest_at_ns", a->longest_at);
         gw_json_end(j);
         gw_json_object(j, "swing");
-        gw_json_string(j, "shape", a->shape ? a->shape : "");
+        gw_json_text(j, "shape", a->shape);
         gw_json_known(j, "period_ns", a->period_ns);
         gw_json_double(j, "depth", a->depth);
         gw_json_double(j, "duty", a->duty);

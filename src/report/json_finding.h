@@ -13,6 +13,7 @@
 
 void gw_json_finding(struct gw_json *j, const struct gw_finding *f); /* one object */
 void gw_json_evidence(struct gw_json *j, const char *key, const struct gw_evidence *list, size_t n); /* "key": [...] */
+void gw_json_fixes(struct gw_json *j, const struct gw_fix *list, size_t n);                          /* "fix": [...] */
 void gw_json_not_evaluated(struct gw_json *j, const struct gw_not_evaluated *list, size_t n);        /* "not_evaluated": [...] */
 
 #endif

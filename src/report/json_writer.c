@@ -6,12 +6,29 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/gw_error.h"
 #include "report/utf8.h"
 
 struct gw_json gw_json_begin(FILE *out)
 {
     struct gw_json j = {.out = out};
     return j;
+}
+
+struct gw_json gw_json_document(FILE *out, const char *schema)
+{
+    struct gw_json j = gw_json_begin(out);
+    gw_json_object(&j, NULL);
+    gw_json_string(&j, "schema", schema);
+    gw_json_string(&j, "tool", "gpuwhy " GW_VERSION);
+    return j;
+}
+
+int gw_json_finish(struct gw_json *j)
+{
+    gw_json_end(j);
+    assert(j->depth == 0);
+    return fflush(j->out) == 0 && !ferror(j->out) ? GW_OK : GW_EIO;
 }
 
 /* Bytes at the start of `s` that are written as they are: ASCII that needs no escape. */
@@ -98,6 +115,12 @@ void gw_json_inline(struct gw_json *j)
         j->line = j->depth;
 }
 
+void gw_json_row(struct gw_json *j, const char *key)
+{
+    gw_json_object(j, key);
+    gw_json_inline(j);
+}
+
 void gw_json_end(struct gw_json *j)
 {
     assert(j->depth > 0);
@@ -127,6 +150,8 @@ void gw_json_string(struct gw_json *j, const char *key, const char *s)
     lead(j, key);
     quote(j->out, s);
 }
+
+void gw_json_text(struct gw_json *j, const char *key, const char *s) { gw_json_string(j, key, s ? s : ""); }
 
 void gw_json_int(struct gw_json *j, const char *key, int64_t v)
 {
@@ -181,4 +206,12 @@ void gw_json_bool(struct gw_json *j, const char *key, int v)
 {
     lead(j, key);
     fputs(v ? "true" : "false", j->out);
+}
+
+void gw_json_flag(struct gw_json *j, const char *key, int v)
+{
+    if (v < 0)
+        gw_json_null(j, key);
+    else
+        gw_json_bool(j, key, v);
 }

@@ -30,19 +30,26 @@ struct gw_json {
 };
 
 struct gw_json gw_json_begin(FILE *out);
+/* Begins a document of ours: the outermost object, with "schema" and "tool" in it. */
+struct gw_json gw_json_document(FILE *out, const char *schema);
+/* Closes the outermost object and flushes: 0, or GW_EIO when something could not be written. */
+int gw_json_finish(struct gw_json *j);
 /* In an object each value has a `key`; in an array, and at the top, the key is NULL. */
 void gw_json_object(struct gw_json *j, const char *key);
 void gw_json_array(struct gw_json *j, const char *key);
 /* Puts the rest of the innermost object or array, and all inside it, on one line. Call right after opening it. */
 void gw_json_inline(struct gw_json *j);
+void gw_json_row(struct gw_json *j, const char *key); /* an object on one line: a row of a table */
 void gw_json_end(struct gw_json *j); /* closes the innermost; after the outermost a newline follows */
 void gw_json_string(struct gw_json *j, const char *key, const char *s); /* NULL is null */
+void gw_json_text(struct gw_json *j, const char *key, const char *s);   /* NULL is "" */
 void gw_json_int(struct gw_json *j, const char *key, int64_t v);
 void gw_json_uint(struct gw_json *j, const char *key, uint64_t v);
 void gw_json_known(struct gw_json *j, const char *key, int64_t v); /* null when below zero: "not known" */
 void gw_json_double(struct gw_json *j, const char *key, double v);
 void gw_json_thousandths(struct gw_json *j, const char *key, int64_t v); /* v / 1000, exactly: 1234500 is 1234.5 */
 void gw_json_bool(struct gw_json *j, const char *key, int v);
+void gw_json_flag(struct gw_json *j, const char *key, int v); /* null when below zero: "cannot be told" */
 void gw_json_null(struct gw_json *j, const char *key);
 
 #endif

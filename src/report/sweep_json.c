@@ -10,8 +10,7 @@ static void setting(struct gw_json *j, const char *key, const struct gw_sweep *s
         gw_json_null(j, key);
         return;
     }
-    gw_json_object(j, key);
-    gw_json_inline(j);
+    gw_json_row(j, key);
     for (size_t k = 0; k < s->knobs; k++) {
         size_t at = gw_sweep_at(s, point, k);
         if (s->knob[k].is_number)
@@ -24,8 +23,7 @@ static void setting(struct gw_json *j, const char *key, const struct gw_sweep *s
 
 static void run(struct gw_json *j, const struct gw_sweep_run *r)
 {
-    gw_json_object(j, NULL);
-    gw_json_inline(j);
+    gw_json_row(j, NULL);
     gw_json_string(j, "outcome", gw_sweep_outcome_id(r->outcome));
     gw_json_double(j, "rate", r->rate);
     gw_json_double(j, "error", r->error);
@@ -94,8 +92,7 @@ static void knobs(struct gw_json *j, const struct gw_sweep_result *r)
     gw_json_array(j, "knobs");
     for (size_t k = 0; k < r->sweep->knobs; k++) {
         const struct gw_sweep_knob *knob = r->sweep->knob + k;
-        gw_json_object(j, NULL);
-        gw_json_inline(j);
+        gw_json_row(j, NULL);
         gw_json_string(j, "name", knob->name);
         gw_json_bool(j, "is_batch", knob->is_batch);
         gw_json_bool(j, "by_hook", r->by_hook[k]);
@@ -116,11 +113,8 @@ int gw_render_sweep_json(const struct gw_sweep_result *r, FILE *out)
 {
     static const char *const stops[] = {"done", "budget", "interrupted"};
     static const char *const found[] = {NULL, "gpu-rhythm", "loader-batches", "output"};
-    struct gw_json j = gw_json_begin(out);
+    struct gw_json j = gw_json_document(out, "gpuwhy.sweep/1");
     char text[1024];
-    gw_json_object(&j, NULL);
-    gw_json_string(&j, "schema", "gpuwhy.sweep/1");
-    gw_json_string(&j, "tool", "gpuwhy " GW_VERSION);
     gw_json_string(&j, "command", r->command);
     gw_json_string(&j, "unit", gw_sweep_unit_id(r->unit));
     gw_json_string(&j, "found_by", found[r->found_by]);
@@ -158,6 +152,5 @@ int gw_render_sweep_json(const struct gw_sweep_result *r, FILE *out)
     } else {
         gw_json_null(&j, "next");
     }
-    gw_json_end(&j);
-    return ferror(out) ? GW_EIO : GW_OK;
+    return gw_json_finish(&j);
 }

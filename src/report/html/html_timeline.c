@@ -158,8 +158,7 @@ static void causes(struct gw_json *j)
 {
     gw_json_array(j, "causes"); /* by number; the last is the host held back by a full queue */
     for (unsigned c = 0; c <= GW_CAUSE_COUNT; c++) {
-        gw_json_object(j, NULL);
-        gw_json_inline(j);
+        gw_json_row(j, NULL);
         gw_json_string(j, "id", c < GW_CAUSE_COUNT ? gw_cause_id(c) : "queue-full");
         gw_json_string(j, "text",
                        c < GW_CAUSE_COUNT ? _(gw_cause_text(c)) : _("held in a launch: the GPU's queue is full"));

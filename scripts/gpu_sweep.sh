@@ -41,7 +41,7 @@ sweep() {
         return
     fi
     say "$name"
-    timeout -k 10 "$(left)" "$G" sweep --json "$OUT/$name.json" --least 2s --point-limit 40s --budget "$(($(left) - 8))s" "$@" \
+    timeout -k 10 "$(left)" "$G" sweep --json "$OUT/$name.json" --least 2s --precision 4% --point-limit 18s --budget "$(($(left) - 8))s" "$@" \
         >"$OUT/$name.txt" 2>"$OUT/$name.err"
     echo "status $?"
     sed -n 2,8p "$OUT/$name.txt"
@@ -61,8 +61,8 @@ for part in $parts; do
     case $part in
     loader) sweep loader 60 --repeats 1 --vary $WORKERS -- "$PY" $JOB loader --work $WORK --workers '{workers}' ;;
     whole) sweep loader-all 120 --repeats 1 --exhaustive --no-diagnosis --vary $WORKERS -- "$PY" $JOB loader --work $WORK --workers '{workers}' ;;
-    memory) sweep memory 60 --repeats 1 --no-diagnosis --vary batch=8..2048x2 -- "$PY" $JOB memory --batch '{batch}' ;;
-    flat) sweep flat 40 --repeats 1 --no-diagnosis --vary workers=2,4,8,12 -- "$PY" $JOB flat --workers '{workers}' ;;
+    memory) sweep memory 60 --repeats 1 --no-diagnosis --vary batch=16..2048x2 -- "$PY" $JOB memory --batch '{batch}' ;;
+    flat) sweep flat 40 --repeats 1 --no-diagnosis --vary workers=2,6,12 -- "$PY" $JOB flat --workers '{workers}' ;;
     parts) sweep parts 60 --repeats 1 --loader-only -- "$PY" $JOB loader --work $WORK --workers 4 ;;
     gpt) sweep gpt 60 --repeats 1 --no-diagnosis --vary batch=2..256x2 -- "$PY" $JOB gpt --batch '{batch}' ;;
     hook) sweep hook 50 --repeats 1 --no-diagnosis --loader workers --vary workers=1,4,8 -- "$PY" $JOB loader --work $WORK ;;

@@ -3,7 +3,7 @@
 #
 #   OUT=DIR scripts/zoo_gpu.sh [SECONDS [CASE,CASE,...]]     (default: 420 s, all cases)
 #
-# More options for run_zoo.py go into ZOO_OPTIONS, such as "--record" or "--repeats 2". What stays in $OUT: zoo.tar (and
+# More options for run_zoo.py go into ZOO_OPTIONS, such as "--repeats 2". What stays in $OUT: zoo.tar (and
 # zoo-2.tar, zoo-3.tar if it was too small), zoo.txt with what was printed, labels.tsv and times.tsv.
 set -u
 cd "$(dirname "$0")/.."

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs the cases of zoo.py one after the other on the GPU, and writes what is right about each trace.
 
-usage: run_zoo.py --out DIR [--seconds BUDGET] [--cases a,b] [--traces] [--gpuwhy PATH] [--record]
+usage: run_zoo.py --out DIR [--seconds BUDGET] [--cases a,b] [--traces] [--gpuwhy PATH]
 
 In DIR, written as it goes:
   times.tsv     step times of both variants, untraced
@@ -10,7 +10,6 @@ In DIR, written as it goes:
   fix_info.tsv  the fixed twins that are not labelled, and how busy they are
   busy.tsv      for every trace: share of time with a kernel, kernel time a step against the untraced step
   verdicts.tsv  with --gpuwhy: what it says about each trace
-  live.tsv      with --record: what `gpuwhy run` says about the base variant, and what recording cost
   zoo.tar       the above with the traces, under 16 MB; what does not fit goes to zoo-2.tar, zoo-3.tar
 
 All variants of a case run in one process, forked from this one after the import of PyTorch (which must not touch the
@@ -27,7 +26,6 @@ import sys
 import tarfile
 import time
 
-import live_zoo
 import zoo
 from parts import CASES
 
@@ -246,22 +244,6 @@ def judge(a, tables):
     return lines + [f"{good} right and silent where they must be, {bad} not"]
 
 
-def record_live(a, done, table, end):
-    """Each base variant again under `gpuwhy run`."""
-    for d in done:
-        if time.time() > end:
-            print("budget spent; the rest was not recorded", flush=True)
-            return
-        if not d["mean"]["base"]:
-            continue
-        case = d["case"]
-        r = live_zoo.record(case, a.gpuwhy, a.out, a.record_seconds, a.record_options.split())
-        base = d["mean"]["base"]
-        cost = f"{r['mean_ms'] / base - 1:.4f}" if r.get("mean_ms") else ""
-        table.row(case.name, r["verdict"], "right" if r["right"] else "wrong", r["predicted"] or "", d["gain"] or "", cost, r["note"])
-        print(f"{case.name:20} {r['verdict']:24} {'right' if r['right'] else 'WRONG':6} {r['predicted'] or '':>24} cost {cost}", flush=True)
-
-
 # --- packing ----------------------------------------------------------------------------------------------------------
 
 
@@ -296,9 +278,6 @@ def parse():
     p.add_argument("--cases", default="", help="names, separated by commas; default: all")
     p.add_argument("--traces", action="store_true")
     p.add_argument("--gpuwhy")
-    p.add_argument("--record", action="store_true", help="run each base variant under `gpuwhy run` too")
-    p.add_argument("--record-seconds", type=float, default=8)
-    p.add_argument("--record-options", default=live_zoo.OPTIONS)
     p.add_argument("--step-seconds", type=float, default=1.5, help="timed seconds of a variant")
     p.add_argument("--repeats", type=int, default=1, help="rounds of timing, base and fix in turn")
     p.add_argument("--patience", type=float, default=75, help="seconds after which a case is ended")
@@ -307,8 +286,6 @@ def parse():
     unknown = [c for c in a.cases.split(",") if c and c not in CASES]
     if unknown:
         p.error(f"no such case: {', '.join(unknown)}")
-    if a.record and not a.gpuwhy:
-        p.error("--record needs --gpuwhy")
     chosen = [c for c in a.cases.split(",") if c] or FIRST + [c for c in CASES if c not in FIRST]
     return a, [CASES[c] for c in chosen]
 
@@ -338,8 +315,6 @@ def main():
         print(f"{case.name:20} {text}  [{time.time() - t:.0f} s]", flush=True)
     if a.traces:
         label_fixes(a, done, tables)
-    if a.record:
-        record_live(a, done, Table(a.out, "live.tsv", "# case\tverdict\tright\tpredicted\tmeasured\tcost of recording\tnote"), end)
     if a.gpuwhy and os.path.exists(a.gpuwhy):
         tables["verdicts"] = Table(a.out, "verdicts.tsv", "# file\tverdict\tjudged\tright\tlow\tlikely\thigh\tmeasured\tblamed though it must be silent")
         print("\n".join(judge(a, tables)), flush=True)

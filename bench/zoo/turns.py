@@ -2,7 +2,7 @@
 """What each part of recording costs a job: the same job in several modes, all alive at once, working in turns.
 
 usage: turns.py GPUWHY OUT_DIR CASE [--modes A,B,...] [--rounds N] [--slice S] [--budget S]
-       turns.py --worker CASE
+       turns.py --worker CASE [--profile cpu,gpu|gpu]
 
 All modes start together and warm up; then one after the other works for a slice of time while the others wait for their
 turn, round after round. So a slow drift of the machine hits all modes alike, and a start is paid once. The recorders of
@@ -13,6 +13,7 @@ Ratios are medians over rounds of each slice to the "plain" slice of its round. 
 process, all its threads, ours inside it included.
 """
 import argparse
+import contextlib
 import json
 import os
 import select
@@ -36,13 +37,22 @@ MODES = {
     "full,kernels": ["--full", "--kinds", "kernels"],
     "full,no-driver": ["--full", "--kinds", "kernels,copies,runtime,sync,overhead"],
 }
+PROFILERS = {"profiler": "cpu,gpu", "profiler,gpu": "gpu"}                          # torch.profiler around each slice, nothing of ours
 START_S = 60
 
 
 # --- the job ---------------------------------------------------------------------------------------------------------
 
 
-def worker(name):
+def profiler(torch, what):
+    """torch.profiler as its documentation shows it, without stacks or shapes; or nothing."""
+    if not what:
+        return contextlib.nullcontext()
+    kinds = {"cpu": torch.profiler.ProfilerActivity.CPU, "gpu": torch.profiler.ProfilerActivity.CUDA}
+    return torch.profiler.profile(activities=[kinds[k] for k in what.split(",")])
+
+
+def worker(name, profile):
     sys.path.insert(0, HERE)
     import zoo
     from parts import CASES, torch
@@ -57,18 +67,18 @@ def worker(name):
     print("ready", flush=True)
     for line in sys.stdin:
         seconds = float(line)
-        for _ in range(3): # caches and clocks
-            next(job)
-        torch.cuda.synchronize()
-        n, cpu, main, start = 0, time.process_time(), time.thread_time(), time.perf_counter()
-        while time.perf_counter() - start < seconds or n < 5:
-            next(job)
-            n += 1
-        torch.cuda.synchronize()
-        wall = time.perf_counter() - start
+        with profiler(torch, profile):  # its own start and end are not in the times
+            for _ in range(3):  # caches and clocks
+                next(job)
+            torch.cuda.synchronize()
+            n, cpu, main, start = 0, time.process_time(), time.thread_time(), time.perf_counter()
+            while time.perf_counter() - start < seconds or n < 5:
+                next(job)
+                n += 1
+            torch.cuda.synchronize()
+            wall, cpu, main = time.perf_counter() - start, time.process_time() - cpu, time.thread_time() - main
         steps += n + 3
-        print(json.dumps({"steps": n, "ms": wall / n * 1e3, "cpu_ms": (time.process_time() - cpu) / n * 1e3,
-                          "main_ms": (time.thread_time() - main) / n * 1e3, "total_steps": steps}), flush=True)
+        print(json.dumps({"steps": n, "ms": wall / n * 1e3, "cpu_ms": cpu / n * 1e3, "main_ms": main / n * 1e3, "total_steps": steps}), flush=True)
 
 
 # --- the turns ---------------------------------------------------------------------------------------------------------
@@ -77,9 +87,9 @@ def worker(name):
 class Mode:
     def __init__(self, a, name):
         self.name, self.slices = name, []
-        cmd = [sys.executable, os.path.abspath(__file__), "--worker", a.case]
+        cmd = [sys.executable, os.path.abspath(__file__), "--worker", a.case, "--profile", PROFILERS.get(name, "")]
         self.rec = os.path.join(a.out, f"{a.case}-{name.replace(',', '-')}.rec")
-        if MODES[name] is not None:
+        if MODES.get(name) is not None:
             shutil.rmtree(self.rec, ignore_errors=True)
             # One process of a machine can sample a GPU's counters, and it would go on in the others' turns: pm_turns.py is for that.
             cmd = [a.gpuwhy, "run", "-o", self.rec, "--no-report", "--no-pm"] + MODES[name] + ["--"] + cmd
@@ -95,7 +105,7 @@ class Mode:
 
     def let(self, on):
         """The recorder works or rests; the job itself is not touched."""
-        if MODES[self.name] is not None and self.p.poll() is None:
+        if MODES.get(self.name) is not None and self.p.poll() is None:
             self.p.send_signal(signal.SIGCONT if on else signal.SIGSTOP)
 
     def work(self, seconds, timeout):
@@ -146,13 +156,14 @@ def main():
     p.add_argument("out", nargs="?")
     p.add_argument("case", nargs="?")
     p.add_argument("--worker")
+    p.add_argument("--profile", default="")
     p.add_argument("--modes", default="plain;host,no-stacks;host;loaded;attached;windows;full")
     p.add_argument("--rounds", type=int, default=5)
     p.add_argument("--slice", type=float, default=1.2)
     p.add_argument("--budget", type=float, default=90, help="seconds, starts included")
     a = p.parse_args()
     if a.worker:
-        return worker(a.worker)
+        return worker(a.worker, a.profile)
     os.makedirs(a.out, exist_ok=True)
     began, path = time.time(), os.path.join(a.out, f"turns-{a.case}.txt")
     modes = [Mode(a, m) for m in a.modes.split(";")]

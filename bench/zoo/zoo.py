@@ -2,7 +2,7 @@
 """Small PyTorch jobs, each with one planted bottleneck and a repaired twin.
 
 usage: zoo.py --list
-       zoo.py CASE base|fix [--seconds S] [--steps N] [--warmup N] [--trace FILE.json.gz] [--stack]
+       zoo.py CASE base|fix [--seconds S] [--steps N] [--warmup N] [--trace FILE.json.gz] [--stack] [--wait]
        zoo.py CASE all --trace FILE.json.gz     base and fix timed, then both traced (FILE.fix.json.gz), in one process
 
 Prints one line of JSON for each timed variant. `mean_ms` is wall clock over the steps between two synchronisations of
@@ -190,6 +190,7 @@ def parse(argv):
     p.add_argument("--warmup", type=int, help="warm-up steps; default: what the case needs")
     p.add_argument("--repeats", type=int, default=1, help="with `all`: rounds of timing, base and fix in turn")
     p.add_argument("--trace", metavar="FILE.json.gz")
+    p.add_argument("--wait", action="store_true", help="begin when a line comes on standard input; all is imported by then")
     p.add_argument("--stack", action="store_true", help="record Python stacks in the trace")
     return p.parse_args(argv)
 
@@ -204,6 +205,8 @@ def main(argv=None):
         return 2
     if torch is None:
         return say({"case": case.name, "skip": "PyTorch is not installed"})
+    if args.wait:
+        sys.stdin.readline()
     if args.variant == "all":
         return everything(case, args)
     own_environment(case, args.variant)

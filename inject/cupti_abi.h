@@ -16,7 +16,7 @@
 typedef void (*gw_cupti_request_fn)(uint8_t **buffer, size_t *size, size_t *max_records);
 typedef void (*gw_cupti_complete_fn)(void *context, uint32_t stream, uint8_t *buffer, size_t size, size_t valid);
 
-/* GW_CUPTI_FN(name, needed, return is CUptiResult, (arguments)) - one row per function. needed = 1: without it no recording. */
+/* FN(name, needed, (arguments)) - one row a function; each returns CUptiResult. needed = 1: without it no recording. */
 #define GW_CUPTI_FUNCTIONS(FN)                                                                                        \
     FN(cuptiGetVersion, 1, (uint32_t * version))                                                                      \
     FN(cuptiActivityRegisterCallbacks, 1, (gw_cupti_request_fn request, gw_cupti_complete_fn complete))               \

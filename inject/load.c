@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/gw_cupti_paths.h"
 #include "inject.h"
 
 struct seen { /* what the job has mapped */
@@ -41,36 +42,20 @@ static int look(struct dl_phdr_info *info, size_t size, void *data) {
 
 static void *try_open(const char *path, int flags) { return dlopen(path, RTLD_NOW | RTLD_LOCAL | flags); }
 
-/* Folders beside libcudart in which pip wheels, conda and toolkits keep CUPTI. */
 static void *near_cudart(const char *cudart, int major) {
-    static const char *const rel[] = {"", "../../cuda_cupti/lib/", "../extras/CUPTI/lib64/", "../../extras/CUPTI/lib64/", "../lib/"};
-    char dir[PATH_MAX], path[PATH_MAX + 64];
-    snprintf(dir, sizeof dir, "%s", cudart);
-    char *slash = strrchr(dir, '/');
-    if (!slash)
-        return NULL;
-    slash[1] = 0;
-    for (size_t i = 0; i < sizeof rel / sizeof *rel; i++) {
-        snprintf(path, sizeof path, "%s%slibcupti.so.%d", dir, rel[i], major);
-        void *h = try_open(path, 0);
-        if (h)
-            return h;
-    }
-    return NULL;
+    char path[PATH_MAX + 64];
+    void *h = NULL;
+    for (size_t i = 0; !h && gw_cupti_near(path, sizeof path, cudart, major, i); i++)
+        h = try_open(path, 0);
+    return h;
 }
 
 static void *from_toolkit(int major) {
-    const char *const roots[] = {getenv("CUDA_HOME"), getenv("CUDA_PATH"), "/usr/local/cuda"};
-    static const char *const rel[] = {"/extras/CUPTI/lib64/", "/lib64/", "/targets/x86_64-linux/lib/", "/lib/"};
     char path[PATH_MAX];
-    for (size_t r = 0; r < sizeof roots / sizeof *roots; r++)
-        for (size_t i = 0; roots[r] && i < sizeof rel / sizeof *rel; i++) {
-            snprintf(path, sizeof path, "%s%slibcupti.so.%d", roots[r], rel[i], major);
-            void *h = try_open(path, 0);
-            if (h)
-                return h;
-        }
-    return NULL;
+    void *h = NULL;
+    for (size_t i = 0; !h && gw_cupti_toolkit(path, sizeof path, major, i); i++)
+        h = try_open(path, 0);
+    return h;
 }
 
 static int driver_major(void) {

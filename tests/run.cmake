@@ -37,6 +37,7 @@ if(TARGET gpuwhy_inject AND TARGET gw_record)
   add_dependencies(record_dump gpuwhy_inject fake_cupti fake_job fake_job_now fake_run_nvml)
 
   gw_unit_test(record SOURCES test_run_record.c LIBS gw_record)
+  gw_unit_test(cupti_paths SOURCES test_cupti_paths.c LIBS gw_base)
   gw_unit_test(run_policy SOURCES test_run_policy.c ${CMAKE_SOURCE_DIR}/inject/policy.c LIBS gw_flags)
   if(TARGET test_run_policy)
     target_include_directories(test_run_policy PRIVATE ${CMAKE_SOURCE_DIR}/inject)

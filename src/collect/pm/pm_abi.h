@@ -56,7 +56,7 @@ struct gw_pm_evaluate {
     double *values;
 };
 
-/* GW_PM_FN(name, argument) - one row a function; all are needed but those of the last group. */
+/* FN(name, struct that it takes) - one row a function; each returns CUptiResult, and all are needed. */
 #define GW_PM_FUNCTIONS(FN)                                                                                            \
     FN(cuptiProfilerInitialize, gw_pm_plain)                                                                           \
     FN(cuptiDeviceGetChipName, gw_pm_chip)                                                                             \

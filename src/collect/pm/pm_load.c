@@ -7,6 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/gw_cupti_paths.h"
+
 enum { CC_MAJOR = 75, CC_MINOR = 76 }; /* CUdevice_attribute */
 
 unsigned gw_pm_state_of(int result)
@@ -76,31 +78,21 @@ static int try_open(struct gw_pm_libs *l, const char *path)
     return 1;
 }
 
-/* Where pip wheels, conda and toolkits keep CUPTI, seen from a library of the job. */
 static int open_near(struct gw_pm_libs *l, const char *file, int major)
 {
-    static const char *const rel[] = {"", "../../cuda_cupti/lib/", "../extras/CUPTI/lib64/", "../../extras/CUPTI/lib64/", "../lib/"};
-    const char *slash = strrchr(file, '/');
     char path[1200];
-    for (size_t i = 0; slash && i < sizeof rel / sizeof *rel; i++) {
-        snprintf(path, sizeof path, "%.*s%slibcupti.so.%d", (int)(slash + 1 - file), file, rel[i], major);
+    for (size_t i = 0; gw_cupti_near(path, sizeof path, file, major, i); i++)
         if (try_open(l, path))
             return 1;
-    }
     return 0;
 }
 
 static int open_toolkit(struct gw_pm_libs *l, int major)
 {
-    const char *const roots[] = {getenv("CUDA_HOME"), getenv("CUDA_PATH"), "/usr/local/cuda"};
-    static const char *const rel[] = {"extras/CUPTI/lib64", "lib64", "targets/x86_64-linux/lib", "targets/sbsa-linux/lib", "lib"};
     char path[1200];
-    for (size_t r = 0; r < sizeof roots / sizeof *roots; r++)
-        for (size_t i = 0; roots[r] && i < sizeof rel / sizeof *rel; i++) {
-            snprintf(path, sizeof path, "%.900s/%s/libcupti.so.%d", roots[r], rel[i], major);
-            if (try_open(l, path))
-                return 1;
-        }
+    for (size_t i = 0; gw_cupti_toolkit(path, sizeof path, major, i); i++)
+        if (try_open(l, path))
+            return 1;
     return 0;
 }
 

@@ -3,6 +3,7 @@
 
 usage: test_hook.py HOOK_FOLDER [PYTHON...]     PYTHON: interpreters to test with besides this one
 """
+import functools
 import glob
 import json
 import os
@@ -10,6 +11,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
+
+import runner
 
 HOOK = os.path.abspath(sys.argv[1])
 
@@ -300,22 +303,6 @@ def version(py):
     return tuple(int(x) for x in text.split()) if text else (0, 0)
 
 
-def main():
-    bad = 0
-    cases = [(n[5:], f) for n, f in sorted(globals().items()) if n.startswith("case_")]
-    for py in [sys.executable] + sys.argv[2:]:
-        old = version(py) < (3, 6)
-        for name, fn in cases:
-            if old and name != "old_python":
-                continue
-            try:
-                fn(py)
-                print("ok   %s %s" % (py, name))
-            except Exception as e:  # pylint: disable=broad-except
-                bad += 1
-                print("FAIL %s %s: %s: %s" % (py, name, type(e).__name__, e))
-    return 1 if bad else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(runner.run([(py + " " + name, functools.partial(fn, py)) for py in [sys.executable] + sys.argv[2:]
+                              for name, fn in runner.cases(globals(), ["old_python"] if version(py) < (3, 6) else [])]))

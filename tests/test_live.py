@@ -11,6 +11,8 @@ import subprocess
 import sys
 import tempfile
 
+import runner
+
 BUILD = os.path.abspath(sys.argv[1])
 FAKES = os.path.join(BUILD, "fakes")
 HOOK = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "python", "gpuwhy_hook")
@@ -214,21 +216,7 @@ def case_no_gpu_records():
     return j
 
 
-def main():
-    if not os.path.exists(os.path.join(FAKES, "libcupti.so.13")):
-        return 77
-    bad = 0
-    for name, fn in sorted((n[5:], f) for n, f in globals().items() if n.startswith("case_")):
-        if sys.argv[2:] and name not in sys.argv[2:]:
-            continue
-        try:
-            fn().close()
-            print("ok   " + name, flush=True)
-        except Exception as e:  # pylint: disable=broad-except
-            bad += 1
-            print("FAIL %s: %s: %s" % (name, type(e).__name__, e), flush=True)
-    return 1 if bad else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    if not os.path.exists(os.path.join(FAKES, "libcupti.so.13")):
+        sys.exit(77)
+    sys.exit(runner.run(runner.cases(globals(), sys.argv[2:])))

@@ -11,6 +11,8 @@ import sys
 import tempfile
 import time
 
+import runner
+
 BUILD, TRACE = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
 GPUWHY = os.path.join(BUILD, "gpuwhy")
 FAKES = os.path.join(BUILD, "fakes")
@@ -253,19 +255,5 @@ def case_measured_ceilings():
     return r
 
 
-def main():
-    bad = 0
-    for name, fn in sorted((n[5:], f) for n, f in globals().items() if n.startswith("case_")):
-        if sys.argv[3:] and name not in sys.argv[3:]:
-            continue
-        try:
-            fn().close()
-            print("ok   " + name, flush=True)
-        except Exception as e:  # pylint: disable=broad-except
-            bad += 1
-            print("FAIL %s: %s: %s" % (name, type(e).__name__, str(e)[:2000]), flush=True)
-    return 1 if bad else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(runner.run(runner.cases(globals(), sys.argv[3:])))

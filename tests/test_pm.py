@@ -4,7 +4,6 @@ process, the job and the recorder must not notice, and what was written stays re
 
 usage: test_pm.py BUILD_DIR [NAME...]
 """
-import concurrent.futures
 import glob
 import json
 import os
@@ -16,6 +15,8 @@ import subprocess
 import sys
 import tempfile
 import time
+
+import runner
 
 BUILD = os.path.abspath(sys.argv[1])
 GPUWHY = os.path.join(BUILD, "gpuwhy")
@@ -106,7 +107,7 @@ def is_alive(pid):
 # --- the cases -----------------------------------------------------------------------------------------------------------------
 
 
-def samples(r=None):
+def case_samples(r=None):
     r = Run(report=True)
     try:
         helper = r.wait_sampling()
@@ -165,15 +166,15 @@ def refusal(call, code, state, words):
         r.close()
 
 
-def refused_busy():
+def case_refused_busy():
     refusal("cuptiPmSamplingEnable", 26, "busy", "another tool holds")
 
 
-def refused_privilege():
+def case_refused_privilege():
     refusal("cuptiPmSamplingGetCounterAvailability", 35, "no-privilege", "NVreg_RestrictProfilingToAdminUsers=0")
 
 
-def refused_later():
+def case_refused_later():
     """A decoder that begins to fail: a few restarts, then the reason; what was sampled stays."""
     r = Run(FAKE_PM_REFUSE="cuptiPmSamplingDecodeData:999:20")
     try:
@@ -184,7 +185,7 @@ def refused_later():
         r.close()
 
 
-def no_driver():
+def case_no_driver():
     r = Run(FAKE_CUDA_FAILS="1", GPUWHY_LIBCUDA=os.path.join(BUILD, "pm_fakes", "libcuda.so.1"))
     try:
         r.end()
@@ -193,7 +194,7 @@ def no_driver():
         r.close()
 
 
-def crash():
+def case_crash():
     r = Run(FAKE_PM_CRASH="cuptiPmSamplingDecodeData:20")
     try:
         r.end()
@@ -204,7 +205,7 @@ def crash():
         r.close()
 
 
-def hang():
+def case_hang():
     r = Run("--for", "4s", FAKE_PM_HANG="cuptiPmSamplingDecodeData:20")
     try:
         helper = r.wait_sampling()
@@ -216,7 +217,7 @@ def hang():
         r.close()
 
 
-def killed_helper():
+def case_killed_helper():
     r = Run()
     try:
         os.kill(r.wait_sampling(), signal.SIGKILL)
@@ -226,7 +227,7 @@ def killed_helper():
         r.close()
 
 
-def killed_recorder():
+def case_killed_recorder():
     r = Run()
     try:
         helper = r.wait_sampling()
@@ -244,7 +245,7 @@ def killed_recorder():
         r.close()
 
 
-def overflow():
+def case_overflow():
     r = Run(FAKE_PM_OVERFLOW="40", FAKE_PM_WAVE="4:6") # a wave that is not in step with our looks
     try:
         r.end()
@@ -259,7 +260,7 @@ def overflow():
         r.close()
 
 
-def dear():
+def case_dear():
     """Samples that cost 200 us of CPU: fewer metrics, then longer intervals, until sampling is cheap."""
     r = Run(job=[JOB, "steps", "200", "sleep", "14000", "steps", "200"], FAKE_PM_SLOW="200")
     try:
@@ -273,7 +274,7 @@ def dear():
         r.close()
 
 
-def few_metrics():
+def case_few_metrics():
     r = Run(FAKE_PM_FIT="1")
     try:
         r.end()
@@ -284,7 +285,7 @@ def few_metrics():
         r.close()
 
 
-def other_clock():
+def case_other_clock():
     r = Run(FAKE_PM_CLOCK="100000")
     try:
         r.end()
@@ -294,7 +295,7 @@ def other_clock():
         r.close()
 
 
-def container():
+def case_container():
     """The driver's process numbers are others': the only GPU that the job can see is taken."""
     r = Run(FAKE_NVML_CHILDREN="")
     try:
@@ -304,7 +305,7 @@ def container():
         r.close()
 
 
-def switched_off():
+def case_switched_off():
     r = Run("--no-pm")
     try:
         time.sleep(2)
@@ -315,7 +316,7 @@ def switched_off():
         r.close()
 
 
-def without_cuda():
+def case_without_cuda():
     r = Run(job=[sys.executable, "-c", "import time; time.sleep(3); print('launched 0')"])
     try:
         time.sleep(2)
@@ -328,32 +329,8 @@ def without_cuda():
         r.close()
 
 
-CASES = [samples, refused_busy, refused_privilege, refused_later, no_driver, crash, hang, killed_helper, killed_recorder, overflow, dear,
-         few_metrics, other_clock, container, switched_off, without_cuda]
-
-
-def run(case):
-    try:
-        case()
-        return None
-    except Exception as e:  # pylint: disable=broad-except
-        line = e.__traceback__.tb_next
-        return f"line {line.tb_lineno if line else 0}: {type(e).__name__}: {e}"
-
-
-def main():
-    names = sys.argv[2:]
-    cases = [c for c in CASES if not names or c.__name__ in names]
+if __name__ == "__main__":
     if not os.path.exists(DUMP) or not os.path.exists(f"/proc/self/task/{os.getpid()}/children"):
         print("needs the fakes, and a kernel that lists children")
-        return 77
-    failed = 0
-    with concurrent.futures.ThreadPoolExecutor(3) as pool: # they mostly sleep
-        for case, why in zip(cases, pool.map(run, cases)):
-            print("ok" if why is None else "FAIL", case.__name__, "" if why is None else why[:1500], flush=True)
-            failed += why is not None
-    return 1 if failed else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+        sys.exit(77)
+    sys.exit(runner.run(runner.cases(globals(), sys.argv[2:]), threads=3)) # they mostly sleep

@@ -3,6 +3,7 @@
 
 usage: test_py_stack.py PY_STACK_DUMP [PYTHON...]     default: this one and what ~/.pyenv/versions and /usr/bin have
 """
+import functools
 import glob
 import os
 import re
@@ -11,6 +12,8 @@ import subprocess
 import sys
 import tempfile
 import time
+
+import runner
 
 DUMP = os.path.abspath(sys.argv[1])
 
@@ -94,10 +97,6 @@ many(
 """
 
 
-class Skip(Exception):
-    pass
-
-
 class Program:
     def __init__(self, py, text):
         self.dir = tempfile.TemporaryDirectory(prefix="gwpy-")
@@ -113,7 +112,7 @@ class Program:
         out = subprocess.run([DUMP, str(self.p.pid), str(tid or self.p.pid), str(n)], stdout=subprocess.PIPE, universal_newlines=True, timeout=60).stdout
         head, _, stack = out.partition("\n")
         if "Operation not permitted" in head:
-            raise Skip("process_vm_readv is not permitted here")
+            raise runner.Skip("process_vm_readv is not permitted here")
         self.head = dict(x.split("=") for x in head.split() if "=" in x)
         return stack.strip().split("\n"), head
 
@@ -227,21 +226,6 @@ def interpreters():
     return found
 
 
-def main():
-    bad = ran = 0
-    for py in sys.argv[2:] or interpreters():
-        for name, fn in sorted((n[5:], f) for n, f in globals().items() if n.startswith("case_")):
-            try:
-                fn(py)
-                print("ok   %s %s" % (py, name), flush=True)
-                ran += 1
-            except Skip as e:
-                print("skip %s %s: %s" % (py, name, e))
-            except Exception as e:  # pylint: disable=broad-except
-                bad += 1
-                print("FAIL %s %s: %s: %s" % (py, name, type(e).__name__, e), flush=True)
-    return 1 if bad else 0 if ran else 77
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(runner.run([(py + " " + name, functools.partial(fn, py)) for py in sys.argv[2:] or interpreters()
+                              for name, fn in runner.cases(globals())]))

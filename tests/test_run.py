@@ -15,16 +15,14 @@ import sys
 import tempfile
 import time
 
+import runner
+
 BUILD = os.path.abspath(sys.argv[1])
 GPUWHY = os.path.join(BUILD, "gpuwhy")
 FAKES = os.path.join(BUILD, "fakes")
 JOB = os.path.join(FAKES, "fake_job")
 DUMP = os.path.join(FAKES, "record_dump")
 PY = sys.executable
-
-
-class Skip(Exception):
-    pass
 
 
 class Run:
@@ -287,7 +285,7 @@ def case_disk_full():
     r = Run()
     os.mkdir(r.rec)
     if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=512k", "none", r.rec], stderr=subprocess.DEVNULL).returncode:
-        raise Skip("not allowed to mount")
+        raise runner.Skip("not allowed to mount")
     try:
         r.run([JOB, "steps", 4000], "--full")
         assert r.status == 0 and r.out == b"launched 40000\n", (r.status, r.out)
@@ -392,7 +390,7 @@ def case_worker_pool():
 
 def case_nvml():
     if not os.path.exists(os.path.join(FAKES, "libnvidia-ml.so.1")):
-        raise Skip("no fake NVML")
+        raise runner.Skip("no fake NVML")
     r = Run().run([JOB, "steps", 3000], "--full")
     r.dump()
     assert "gpu.0.name=Fake H200 0" in r.text and "gpu.0.gpm=yes" in r.text, r.text[:3000]
@@ -420,22 +418,5 @@ def case_two_cuda_processes():
     r.close()
 
 
-def main():
-    wanted, failed = sys.argv[2:], 0
-    for name, fn in [(n[5:], f) for n, f in globals().items() if n.startswith("case_")]:
-        if wanted and name not in wanted:
-            continue
-        began = time.time()
-        try:
-            fn()
-            print(f"ok   {name} ({time.time() - began:.1f} s)", flush=True)
-        except Skip as e:
-            print(f"skip {name}: {e}", flush=True)
-        except (AssertionError, subprocess.SubprocessError, OSError, ValueError, AttributeError, KeyError, IndexError) as e:
-            failed += 1
-            print(f"FAIL {name}: {type(e).__name__}: {str(e)[:1500]}", flush=True)
-    return 1 if failed else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(runner.run(runner.cases(globals(), sys.argv[2:])))

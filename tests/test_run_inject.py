@@ -18,6 +18,8 @@ import sys
 import tempfile
 import time
 
+import runner
+
 BUILD = os.path.abspath(sys.argv[1])
 FAKES = os.path.join(BUILD, "fakes")
 INJECT = os.path.join(BUILD, "libgpuwhy_inject.so")
@@ -512,24 +514,5 @@ def case_exports():
     return None
 
 
-def main():
-    wanted = sys.argv[2:]
-    cases = [(n[5:], f) for n, f in globals().items() if n.startswith("case_")]
-    failed = 0
-    for name, fn in cases:
-        if wanted and name not in wanted:
-            continue
-        began = time.time()
-        try:
-            c = fn()
-            if c:
-                c.close()
-            print(f"ok   {name} ({time.time() - began:.1f} s)", flush=True)
-        except (AssertionError, subprocess.SubprocessError, OSError, ValueError, AttributeError, KeyError, IndexError) as e:
-            failed += 1
-            print(f"FAIL {name}: {type(e).__name__}: {str(e)[:1500]}", flush=True)
-    return 1 if failed else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(runner.run(runner.cases(globals(), sys.argv[2:])))

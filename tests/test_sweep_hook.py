@@ -5,6 +5,7 @@ usage: test_sweep_hook.py HOOK_FOLDER [PYTHON...]     PYTHON: interpreters to te
 
 With a small package that refuses what torch refuses; and once more with torch itself, where an interpreter has it.
 """
+import functools
 import glob
 import json
 import os
@@ -13,6 +14,8 @@ import struct
 import subprocess
 import sys
 import tempfile
+
+import runner
 
 HOOK = os.path.abspath(sys.argv[1])
 
@@ -182,7 +185,7 @@ def case_real_torch(py):
             "d = DataLoader(D(), batch_size=2)\nn = [set(b.tolist()) for b in d]\nprint(len(n), os.getpid() in set.union(*n), d.num_workers)\n")
     if "No module named" in j.run("import torch").err:
         j.close()
-        return "no torch here"
+        raise runner.Skip("no torch here")
     j.run(code, GPUWHY_LOADER_WORKERS="2", GPUWHY_LOADER_PREFETCH="3", GPUWHY_LOADER_PERSISTENT="1", GPUWHY_LOADER_MARKS="1")
     assert j.out == "6 False 2\n", (j.out, j.err)
     assert len(j.marks()) == 6 and j.notes()[0]["applied"] is True, (j.marks(), j.notes())
@@ -193,23 +196,8 @@ def case_real_torch(py):
     j = Job(py, fake=False).run(code, timeout=8, GPUWHY_LOADER_ALONE="loader", GPUWHY_LOADER_MARKS="1")
     assert j.out == "" and len(j.marks()) > 20, (j.out, j.err)
     j.close()
-    return None
-
-
-def main():
-    failed = done = 0
-    for py in [sys.executable] + sys.argv[2:]:
-        for name, fn in [(n[5:], f) for n, f in sorted(globals().items()) if n.startswith("case_")]:
-            try:
-                said = fn(py) or "ok"
-            except Exception as e:  # pylint: disable=broad-except
-                failed += 1
-                said = "FAILED: %s: %s" % (type(e).__name__, e)
-            done += 1
-            print("%-28s %s" % (name, said))
-    print("%d of %d cases passed" % (done - failed, done))
-    return 1 if failed else 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(runner.run([(py + " " + name, functools.partial(fn, py)) for py in [sys.executable] + sys.argv[2:]
+                              for name, fn in runner.cases(globals())]))

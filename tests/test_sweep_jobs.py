@@ -6,16 +6,16 @@ usage: test_sweep_jobs.py BUILD_DIR [NAME...]
 The jobs sleep instead of computing, so that a knee is where it is put also on a busy machine with two CPUs. Cases run in
 parallel for the same reason.
 """
-import concurrent.futures
 import json
 import os
-import re
 import shutil
 import signal
 import subprocess
 import sys
 import tempfile
 import time
+
+import runner
 
 BUILD = os.path.abspath(sys.argv[1])
 GPUWHY = os.path.join(BUILD, "gpuwhy")
@@ -361,32 +361,5 @@ def case_wrong_usage():
     s.close()
 
 
-def main():
-    want = sys.argv[2:]
-    cases = [(n[5:], f) for n, f in sorted(globals().items()) if n.startswith("case_")]
-    if want:
-        cases = [(n, f) for n, f in cases if n in want]
-    failed = 0
-
-    def run(case):
-        name, fn = case
-        began = time.monotonic()
-        try:
-            fn()
-            return name, None, time.monotonic() - began
-        except Exception as e:  # pylint: disable=broad-except
-            import traceback
-            return name, "%s\n%s" % (e, traceback.format_exc()), time.monotonic() - began
-
-    with concurrent.futures.ThreadPoolExecutor(6) as pool:
-        for name, error, seconds in pool.map(run, cases):
-            print("%-40s %s  %.1f s" % (name, "ok" if error is None else "FAILED", seconds))
-            if error is not None:
-                failed += 1
-                print(error)
-    print("%d of %d cases passed" % (len(cases) - failed, len(cases)))
-    return 1 if failed or not cases else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(runner.run(runner.cases(globals(), sys.argv[2:]), threads=6))

@@ -10,6 +10,8 @@ import subprocess
 import sys
 import tempfile
 
+import runner
+
 BUILD = os.path.abspath(sys.argv[1])
 GPUWHY = os.path.join(BUILD, "gpuwhy")
 FAKES = os.path.join(BUILD, "fakes")
@@ -120,21 +122,7 @@ def case_one_window():
     return r
 
 
-def main():
-    bad = 0
-    if not os.path.exists(os.path.join(FAKES, "libcupti.so.13")):
-        return 77
-    for name, fn in sorted((n[5:], f) for n, f in globals().items() if n.startswith("case_")):
-        if sys.argv[2:] and name not in sys.argv[2:]:
-            continue
-        try:
-            fn().close()
-            print("ok   " + name, flush=True)
-        except Exception as e:  # pylint: disable=broad-except
-            bad += 1
-            print("FAIL %s: %s: %s" % (name, type(e).__name__, str(e)[:3000]), flush=True)
-    return 1 if bad else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    if not os.path.exists(os.path.join(FAKES, "libcupti.so.13")):
+        sys.exit(77)
+    sys.exit(runner.run(runner.cases(globals(), sys.argv[2:])))

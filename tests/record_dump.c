@@ -84,7 +84,7 @@ int main(int argc, char **argv) {
         return 1;
     }
     struct gw_chunk c;
-    uint64_t launches = 0, called[GW_CALL_COUNT] = {0}, slack = 0;
+    uint64_t launches = 0, kernel_ns = 0, called[GW_CALL_COUNT] = {0}, slack = 0;
     while (gw_reader_next(&r, &c)) {
         count[c.type < 32 ? c.type : 0] += c.count;
         if (c.type == GW_RT_NAME && verbose)
@@ -98,6 +98,11 @@ int main(int argc, char **argv) {
             gw_chunk_get(&c, i, &a, sizeof a);
             launches += a.domain == GW_NS_RUNTIME && a.cbid == 211;
         }
+        for (uint32_t i = 0; c.type == GW_RT_KERNEL && i < c.count; i++) {
+            struct gw_rec_kernel k;
+            gw_chunk_get(&c, i, &k, sizeof k);
+            kernel_ns += k.end - k.start;
+        }
         for (uint32_t i = 0; c.type == GW_RT_CALLS && i < c.count; i++) {
             struct gw_rec_calls a;
             gw_chunk_get(&c, i, &a, sizeof a);
@@ -109,12 +114,12 @@ int main(int argc, char **argv) {
     const struct gw_rec_status *s = &r.head.status;
     printf("total role=%u pid=%u state=%s result=%d cupti=%u windows=%u records=%" PRIu64 " filtered=%" PRIu64 " dropped=%" PRIu64
            " overflow=%" PRIu64 " unfinished=%" PRIu64 " unknown=%" PRIu64 " spool_lost=%" PRIu64 " window_ns=%" PRIu64
-           " kernels=%" PRIu64 " copies=%" PRIu64 " sets=%" PRIu64 " api=%" PRIu64 " launches=%" PRIu64 " syncs=%" PRIu64
+           " kernels=%" PRIu64 " kernel_ns=%" PRIu64 " copies=%" PRIu64 " sets=%" PRIu64 " api=%" PRIu64 " launches=%" PRIu64 " syncs=%" PRIu64
            " devices=%" PRIu64 " threads=%" PRIu64 " counters=%" PRIu64 " processes=%" PRIu64 " activities=%" PRIu64 " damaged=%" PRIu64
            " missing=%" PRIu64 " torn=%d ended=%d called_launch=%" PRIu64 " called_wait=%" PRIu64 " called_graph=%" PRIu64 " called_copy=%" PRIu64 " called_read=%" PRIu64 " slack_ns=%" PRIu64
            " cost_ppm=%u\n",
            r.head.role, r.head.pid, gw_rec_state_id(s->state), s->cupti_result, s->cupti_version, s->windows, s->records, s->filtered,
-           s->dropped, s->overflow, s->unfinished, s->unknown, s->spool_lost, s->window_ns, count[GW_RT_KERNEL],
+           s->dropped, s->overflow, s->unfinished, s->unknown, s->spool_lost, s->window_ns, count[GW_RT_KERNEL], kernel_ns,
            count[GW_RT_COPY], count[GW_RT_SET], count[GW_RT_API], launches, count[GW_RT_SYNC], count[GW_RT_DEVICE],
            count[GW_RT_THREAD], count[GW_RT_COUNTER], count[GW_RT_PROCESS], count[GW_RT_ACTIVITY], r.damaged, r.missing, r.torn, r.ended,
            called[GW_CALL_LAUNCH], called[GW_CALL_WAIT], called[GW_CALL_GRAPH], called[GW_CALL_COPY], called[GW_CALL_READ], slack, s->launch_cost_ppm);

@@ -118,8 +118,8 @@ def case_full_is_complete():
     """Everything launched is recorded, with its launch, names and devices; the job's output is its own."""
     c = full().run("steps", 200)
     t = c.dump(verbose=True)
-    expect(t, state="ended", kernels=c.launched(), copies=200, sets=200, syncs=200, launches=2000, filtered=1600, damaged=0,
-           missing=0, ended=1, dropped=0, overflow=0, unfinished=0, unknown=0, devices=1, cupti=130001)
+    expect(t, state="ended", kernels=c.launched(), kernel_ns=2000 * 50000, copies=200, sets=200, syncs=200, launches=2000,
+           filtered=1600, damaged=0, missing=0, ended=1, dropped=0, overflow=0, unfinished=0, unknown=0, devices=1, cupti=130001)
     assert "name space=1 id=1 _Z5gemm1PfS_S_i" in c.text and "cudaLaunchKernel_v7000" in c.text
     assert "device ordinal=0 name=Fake sms=132 cc=9.0" in re.sub(r"Fake H200 0", "Fake", c.text)
     assert c.out == "launched 2000\n" and c.status == 0

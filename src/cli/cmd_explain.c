@@ -59,7 +59,7 @@ static const struct {
     char letter;
     const char *text;
 } signals[] = {{'K', N_("a recording of torch.profiler or Nsight Systems")},
-               {'L', N_("a live recording: threads, disks, limits, as the job runs")},
+               {'L', N_("gpuwhy run: the GPU's work, calls, threads, disks and limits, as the job runs")},
                {'C', N_("hardware counters")},
                {'R', N_("recordings of several ranks")},
                {'E', N_("the machine itself: driver, links, limits")}};

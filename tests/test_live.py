@@ -187,7 +187,7 @@ def case_preprocess():
 def case_machine():
     """A real pool of workers: what the machine says stands beside what the job says, and nothing of it is left open."""
     j = Job().run("storage", CUDA_LAUNCH_BLOCKING="1")
-    assert j.finding("slow-storage") and j.verdict() in ("slow-storage", "cpu-starved"), j.says() # the second when the machine is busy
+    assert j.verdict() == "slow-storage", j.says()
     debug = j.finding("debug-mode")
     assert debug and debug["gain"]["likely"] is None and any("CUDA_LAUNCH_BLOCKING=1" in e["text"] for e in debug["evidence"]), j.says()
     still = {n["id"] for n in j.report["not_evaluated"]}

@@ -175,6 +175,13 @@ int gw_live_clocks(struct gw_diag *d)
  * ------------------------------------------------------------------------------------------------------------------------
  */
 
+/* How much faster a loader gets whose threads get `more` times the CPU: what its workers sleep stays. */
+static double supply_with(const struct gw_live *l, double more)
+{
+    const struct gw_live_threads *w = l->role + GW_LIVE_WORKER;
+    return w->blocked > 0 ? (w->busy + w->blocked) / (w->blocked + w->busy / more) : more;
+}
+
 int gw_live_cpu_starved(struct gw_diag *d)
 {
     const struct gw_live *l = gw_live_of(d);
@@ -199,7 +206,7 @@ int gw_live_cpu_starved(struct gw_diag *d)
                                      d->dev ? d->dev->cause_ns[GW_CAUSE_DATA_WAIT] + d->dev->cause_ns[GW_CAUSE_OFF_CPU]
                                             : (int64_t)(cost * (double)d->wall));
     double want = fmin(fmax(l->used + wait, out ? ready : 0), l->online), more = fmax(want / fmax(l->used, 0.1), 1);
-    gw_live_supply(d, f, 1 + (more - 1) * 0.5, more, fmax(more, l->online / l->cpus));
+    gw_live_supply(d, f, supply_with(l, 1 + (more - 1) * 0.5), supply_with(l, more), supply_with(l, fmax(more, l->online / l->cpus)));
     f->f.confidence = GW_CONF_HIGH;
     if (!isnan(l->quota))
         gw_diag_seen(d, f, l->quota, "1", "cgroup", _("the cgroup allows %.3g CPUs of the machine's %.0f"), l->quota,

@@ -50,6 +50,14 @@ def down(n):
     time.sleep(1000)
 down(%d)
 """
+LONG = """
+import time
+def %s(n):
+    if n: return %s(n - 1)
+    print('READY', flush=True)
+    time.sleep(1000)
+%s(25)
+""" % (("down" * 60,) * 3)
 BUSY = """
 import sys
 print('READY', flush=True)
@@ -158,6 +166,15 @@ def case_deep(py):
     with Program(py, DEEP % 2500) as p:  # beyond what is walked: no stack, no harm
         stack, head = p.dump()
         assert p.head["good"] == "0", (head, stack[:3])
+
+
+def case_long(py):
+    """What does not fit is left out of the middle: the innermost frame and the program itself stay."""
+    with Program(py, LONG) as p:
+        stack, head = p.dump()
+        assert stack.count("...") == 1 and 8 < len(stack) < 20 and sum(len(x) + 1 for x in stack) < 4096, (head, len(stack))
+        assert stack[0].split(": ")[0].endswith("(6)") and stack[-1].endswith("<module>") and stack[-2].split(": ")[0].endswith("(4)"), (head, stack)
+        assert stack.index("...") > len(stack) / 2, stack
 
 
 def case_busy(py):

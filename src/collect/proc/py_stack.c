@@ -292,12 +292,39 @@ static size_t put_frame(struct gw_py *p, const struct frame *f, const unsigned c
     return n < 0 || (size_t)n >= cap ? 0 : (size_t)n;
 }
 
+/* The frames' texts, `at[i]` to `at[i + 1]` of `all`, in `out`; "..." for frames left out after the first `cut` (0 none). Where they do not
+ * fit, more of the middle goes: innermost is what runs, outermost is the user's program. Its length. */
+static long join_frames(const char *all, const size_t *at, size_t n, size_t cut, char *out, size_t cap)
+{
+    const char dots[] = "...\n";
+    size_t room = cap > sizeof dots ? cap - sizeof dots : 0, inner = cut ? cut : n, outer = inner; /* frames [inner, outer) go */
+    if (at[n] > room) {
+        for (outer = n; outer > inner / 2 && at[n] - at[outer - 1] <= room / 3; outer--)
+            ;
+        while (inner && (inner > outer || at[inner] + at[n] - at[outer] > room))
+            inner--;
+    }
+    size_t len = at[inner];
+    memcpy(out, all, len);
+    if ((cut || outer > inner) && outer < n) {
+        memcpy(out + len, dots, sizeof dots - 1);
+        len += sizeof dots - 1;
+    }
+    memcpy(out + len, all + at[outer], at[n] - at[outer]);
+    len += at[n] - at[outer];
+    if (len)
+        len--; /* the last line break */
+    out[len] = 0;
+    return (long)len;
+}
+
 long gw_py_stack(struct gw_py *p, int tid, char *out, size_t cap)
 {
     unsigned char ts[TS_BYTES], codes[SHOWN_INNER + SHOWN_OUTER][CODE_BYTES];
+    char all[(SHOWN_INNER + SHOWN_OUTER) * (2 * TEXT + 32)];
+    size_t at[SHOWN_INNER + SHOWN_OUTER + 1] = {0}, n = 0, cut = 0;
     struct frame f[WALK];
     out[0] = 0;
-    size_t n = 0, cut = 0;
     for (int tries = 0; tries < TRIES && !n; tries++) { /* the thread runs on meanwhile: a torn chain is read again */
         int rc = state_of(p, tid, ts);
         if (rc <= 0)
@@ -310,18 +337,9 @@ long gw_py_stack(struct gw_py *p, int tid, char *out, size_t cap)
         n = SHOWN_INNER + SHOWN_OUTER;
     }
     n = n ? read_codes(p, f, n, codes) : 0;
-    size_t len = 0;
-    for (size_t i = 0; i < n; i++) {
-        if (cut && i == cut && len + 5 < cap)
-            len += (size_t)snprintf(out + len, cap - len, "...\n");
-        size_t add = put_frame(p, f + i, codes[i], out + len, cap - len);
-        if (!add && cap - len < 2 * TEXT)
-            break; /* full: what is outermost is left out */
-        len += add;
-    }
-    if (len)
-        out[--len] = 0; /* the last line break */
-    return (long)len;
+    for (size_t i = 0; i < n; i++)
+        at[i + 1] = at[i] + put_frame(p, f + i, codes[i], all + at[i], sizeof all - at[i]);
+    return join_frames(all, at, n, cut < n ? cut : 0, out, cap);
 }
 
 /* --- the lock

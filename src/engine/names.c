@@ -271,7 +271,7 @@ static const struct gw_ctx_row ctx_rows[] = {
 
 /* Frames of installed packages and the interpreter: a place the user cannot edit. */
 static const char *const library_words[] = {"site-packages/", "dist-packages/", "lib/python", "<frozen ", "<built-in",
-                                            "nn.Module:", "<string>", "torchinductor_"};
+                                            "nn.Module:", "<string>", "torchinductor_", "sitecustomize.py("};
 static const char *const library_heads[] = {"torch/", "torchvision/", "transformers/", "accelerate/", "numpy/",
                                             "multiprocessing/", "threading.py", "contextlib.py", "functools.py",
                                             "importlib/", "runpy.py", "vllm/", "sglang/", "triton/", "selectors.py",
@@ -289,9 +289,18 @@ static const char *const library_heads[] = {"torch/", "torchvision/", "transform
                                             "collections/", "dataclasses.py", "tempfile.py", "shutil.py", "struct.py",
                                             "socket.py", "subprocess.py", "time.py", "types.py", "io.py"};
 
+/* Code that Inductor wrote: a file in a cache that may lie anywhere, named "c" and 51 more digits of base 32. */
+static int is_generated(const char *s)
+{
+    const char *end = strstr(s, ".py("), *name = end;
+    while (name && name > s && ((name[-1] >= 'a' && name[-1] <= 'z') || (name[-1] >= '2' && name[-1] <= '7')))
+        name--;
+    return end && end - name == 52 && *name == 'c' && (name == s || name[-1] == '/');
+}
+
 static int is_user_frame(const char *s)
 {
-    if (!strstr(s, ".py(") || ANY_OF(s, library_words))
+    if (!strstr(s, ".py(") || ANY_OF(s, library_words) || is_generated(s))
         return 0;
     for (size_t i = 0; i < sizeof library_heads / sizeof *library_heads; i++)
         if (!strncmp(s, library_heads[i], strlen(library_heads[i])))

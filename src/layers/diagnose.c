@@ -102,6 +102,7 @@ static void run_all(struct gw_diag *d)
             d->answer[i] = GW_NO_DATA;
         d->answer[GW_F_TOO_LITTLE] = GW_SILENT; /* it is the verdict, not an open question */
         d->alone = gw_live_alone(d);
+        gw_live_places(d);
         gw_counters_alone(d);
         return;
     }
@@ -148,9 +149,11 @@ static int worth_printing(const struct gw_diag *d, const struct gw_draft *f)
 }
 
 /* Slow dispatch is what remains when the host never waits. A specific, cheaper and surer fix goes first unless dispatch is
- * worth more than three times as much: its likely gain supposes that the model compiles. */
+ * worth more than three times as much: its likely gain supposes that the model compiles. While values are read all the time it
+ * does not, at least not to one CUDA graph: those reads go first whatever dispatch is worth. */
 static void residual_last(struct gw_diag *d)
 {
+    int reads_first = d->alone && gw_live_calls_reads_between(d);
     for (size_t i = 0; i < d->drafts; i++) {
         struct gw_draft *f = d->draft[i];
         if (f->id != GW_F_LAUNCH_BOUND && f->id != GW_F_BATCH_SMALL)
@@ -158,7 +161,8 @@ static void residual_last(struct gw_diag *d)
         for (size_t k = i + 1; k < d->drafts; k++) {
             struct gw_draft *g = d->draft[k];
             int residual = g->id == GW_F_LAUNCH_BOUND || g->id == GW_F_BATCH_SMALL;
-            if (residual || g->f.gain.likely < 1.1 || (g->f.gain.likely - 1) * 3 < f->f.gain.likely - 1)
+            int is_worth = (g->f.gain.likely - 1) * 3 >= f->f.gain.likely - 1 || (reads_first && g->id == GW_F_HOST_SYNC);
+            if (residual || g->f.gain.likely < 1.1 || !is_worth)
                 continue;
             memmove(d->draft + i + 1, d->draft + i, (k - i) * sizeof *d->draft);
             d->draft[i++] = g;

@@ -84,8 +84,9 @@ size_t gw_live_gpu_samples(const struct gw_live *l, const struct gw_analysis *an
  * only while the GPU idled. Adds at most `most` rows to the finding. */
 void gw_live_where(struct gw_diag *d, struct gw_draft *f, enum gw_live_role role, uint32_t states, int gaps,
                    size_t most);
-/* Lines on the stacks of the launching thread's samples inside a call of CUDA (enum gw_call). Their number of samples. */
-size_t gw_live_where_in_call(struct gw_diag *d, struct gw_draft *f, unsigned call, size_t most);
+/* Lines on the stacks of the launching thread's samples inside a call of CUDA of one of `calls` (1 << enum gw_call). Their number of
+ * samples. */
+size_t gw_live_where_in_call(struct gw_diag *d, struct gw_draft *f, unsigned calls, size_t most);
 /* After all diagnoses: findings about host time that have no file and line yet get them from samples. */
 void gw_live_places(struct gw_diag *d);
 
@@ -105,6 +106,8 @@ int gw_live_calls_copy(struct gw_diag *d);
 int gw_live_calls_allocator(struct gw_diag *d);
 int gw_live_calls_host_allocation(struct gw_diag *d);
 int gw_live_calls_preprocess(struct gw_diag *d);
+/* 1 when values of the GPU are read so often that reads stand inside what a CUDA graph would have to hold. */
+int gw_live_calls_reads_between(struct gw_diag *d);
 /* The time in which `pid` launched kernels, without start and end. 1, or 0 when launches were not counted or took no second. */
 int gw_live_calls_period(const struct gw_analysis *an, int64_t pid, int64_t *from, int64_t *to);
 

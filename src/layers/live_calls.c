@@ -7,9 +7,24 @@
 
 #include "layers/live.h"
 
-/* Issuing a kernel from PyTorch takes this many times its launch call: 7 us around 1.5 us on one H200 host, 36 us around 5 us on a
- * slower one (steps of 680 kernels; docs/overhead.md). */
+/* Issuing a kernel from PyTorch, with all that Python and the operators do for it, takes this many times its launch call: time a launch
+ * over time in the call. Eight jobs bound by their launches, counted and not traced, on five hosts with an H200: 4.4 (sgd_unfused), 4.7,
+ * 5.2, 6.5 (launch_bound_infer), 7.2, 7.7 (launch_bound), 8.2, 8.5 (batch_small). In traces with operators, where the profiler makes both
+ * longer: 2.8 (Adam over small tensors, one by one) to 7.2, half of them 4.9 to 5.9. */
 #define ISSUE_TIMES 6.0
+#define ISSUE_LEAST 3.0
+#define ISSUE_MOST 9.0
+/* What a value read from the GPU costs the host beside the two calls that are counted, in launch calls: aten::item without its copy and
+ * its wait takes 0.9 launch calls in one trace of an H200 (6.5 of 7.3 us, 576 reads), 1.1 in another (320 reads), 1.1 in one of an A100;
+ * 2.3 on an MI300. */
+#define READ_CALLS 1.0
+/* What else goes when a read goes, in launches: the kernels that only made the value. Three jobs whose repair was measured, as time that it
+ * saved beyond the calls over the job's own time a launch: 0 (norms kept, read later), 0.7 (norms computed every 50th step), 4.1 (boolean
+ * indexing and `if isnan(x).any()`); a fourth issued 1.3 kernels less for each read less (item_sync in bench/zoo and its traces). */
+#define VALUE_LAUNCHES 1.0
+#define VALUE_MOST 5.0
+/* A stretch of launches between two reads that is shorter than this on average is no step: reads stand inside the model or the loop. */
+#define LAUNCHES_A_STEP 25.0
 /* A launch-bound job never waits for the GPU for long: less than this share of the time. */
 #define HARDLY_WAITS 0.20
 /* Above this the host is not what is waited for. */
@@ -57,6 +72,7 @@ struct gw_live_lines {
     unsigned waits[256], all[256];
     size_t n;
     unsigned samples; /* with a stack */
+    unsigned waiting; /* of them, inside a wait or a read */
     unsigned own;     /* outside of CUDA, innermost frame the user's own */
     unsigned library; /* outside of CUDA, innermost frame somewhere else */
 };
@@ -70,7 +86,9 @@ static void count_lines(struct gw_diag *d, const struct gw_live *l, struct gw_li
         if (!s || e->start < l->from || e->start >= l->to || e->sub != GW_TS_RUNNING)
             continue;
         unsigned call = gw_sample_call(e);
+        unsigned waits = call == GW_CALL_WAIT || call == GW_CALL_READ;
         x->samples++;
+        x->waiting += waits;
         x->own += call == GW_CALL_NONE && s->user && s->user == s->inner && !s->ctx;
         x->library += call == GW_CALL_NONE && s->user != s->inner;
         size_t i = 0;
@@ -84,7 +102,7 @@ static void count_lines(struct gw_diag *d, const struct gw_live *l, struct gw_li
             x->n++;
         }
         x->all[i]++;
-        x->waits[i] += call == GW_CALL_WAIT || call == GW_CALL_READ;
+        x->waits[i] += waits;
     }
 }
 
@@ -103,13 +121,55 @@ static const struct gw_live_lines *lines_of(struct gw_diag *d, const struct gw_l
     return x;
 }
 
-/* Share of the thread's time on lines that were seen waiting for the GPU. */
-static double lines_that_wait(const struct gw_live_lines *x)
+/* Share of the thread's time on lines that were seen waiting for the GPU. `inside`: of the time inside waits and reads, which is counted;
+ * samples tell only about the rest, because a stack is read more often while a thread waits. */
+static double lines_that_wait(const struct gw_live_lines *x, double inside)
 {
-    unsigned n = 0;
-    for (size_t i = 0; i < x->n; i++)
-        n += x->waits[i] >= MARK_SAMPLES ? x->all[i] : 0;
-    return x->samples ? (double)n / x->samples : 0;
+    unsigned n = 0, rest = x->samples - x->waiting;
+    int is_seen = 0;
+    for (size_t i = 0; i < x->n; i++) {
+        n += x->waits[i] >= MARK_SAMPLES ? x->all[i] - x->waits[i] : 0;
+        is_seen |= x->waits[i] >= MARK_SAMPLES;
+    }
+    return is_seen ? inside + (1 - fmin(inside, 1)) * (rest ? (double)n / rest : 0) : 0;
+}
+
+/* --- the host's time --------------------------------------------------------------------------------------------------------------- */
+
+/* Share of the time in which kernels are issued when that takes `times` as long as the launch calls. */
+static double issuing(const struct gw_diag *d, const struct gw_live *l, double times)
+{
+    return fmin(times * (rate(d, l, "cuda.launch_s") + rate(d, l, "cuda.graph_launch_s")), 1);
+}
+
+/* Share of the time that counted calls of other sorts take: nothing is issued meanwhile. */
+static double other_calls(const struct gw_diag *d, const struct gw_live *l)
+{
+    return rate(d, l, "cuda.copy_s") + rate(d, l, "cuda.allocation_s") + rate(d, l, "cuda.host_allocation_s");
+}
+
+struct stops { /* where the host asks the GPU for something and waits; a second */
+    double count, reads; /* all, and those that read a value */
+    double inside;       /* s in the calls */
+    double around;       /* s that reading takes beside them */
+    double making;       /* s to issue one kernel for each value */
+};
+
+static struct stops find_stops(const struct gw_diag *d, const struct gw_live *l)
+{
+    double launches = rate(d, l, "cuda.launches"), call = launches > 0 ? rate(d, l, "cuda.launch_s") / launches : 0;
+    struct stops s = {.count = rate(d, l, "cuda.waits"), .reads = rate(d, l, "cuda.reads"), .inside = rate(d, l, "cuda.wait_s") + rate(d, l, "cuda.read_s")};
+    s.around = READ_CALLS * call * s.reads;
+    /* No more a launch than the host has time for. */
+    double left = fmax(0, 1 - other_calls(d, l) - s.inside - s.around);
+    s.making = launches > 0 ? s.reads / launches * fmin(issuing(d, l, ISSUE_TIMES), left) : 0;
+    return s;
+}
+
+int gw_live_calls_reads_between(struct gw_diag *d)
+{
+    const struct gw_live *l = gw_live_of(d);
+    return has_counts(d, l) && rate(d, l, "cuda.reads") * LAUNCHES_A_STEP >= rate(d, l, "cuda.launches") && rate(d, l, "cuda.reads") >= MANY_CALLS;
 }
 
 /* --- the findings --------------------------------------------------------------------------------------------------------------- */
@@ -128,28 +188,34 @@ int gw_live_calls_sync(struct gw_diag *d)
     const struct gw_live_lines *x = has_counts(d, l) ? lines_of(d, l) : NULL;
     if (!x)
         return GW_NO_DATA;
-    double waits = rate(d, l, "cuda.waits"), inside = rate(d, l, "cuda.wait_s") + rate(d, l, "cuda.read_s"), idle = 1 - d->busy;
-    double lines = fmin(lines_that_wait(x), idle);
-    inside = fmin(inside, idle);
-    double likely = lines > inside ? inside + LINE_PART * (lines - inside) : inside;
-    if (likely < GW_LIM_DATA_WAIT || waits < MANY_CALLS || rate(d, l, "cuda.slack_s") > MOSTLY_WAITS)
+    struct stops s = find_stops(d, l);
+    double idle = 1 - d->busy, slack = rate(d, l, "cuda.slack_s"), lines = fmin(lines_that_wait(x, s.inside), idle), inside = fmin(s.inside, idle);
+    /* A thread cannot save more time than it spends: what it runs, what it waits for a CPU, what it may sleep inside the calls. */
+    const struct gw_live_threads *m = l->role + GW_LIVE_LAUNCHER;
+    double most = m->cpu > 0 ? fmin(idle, m->cpu + m->wait + slack) : idle;
+    double likely = fmin(inside + s.around + VALUE_LAUNCHES * s.making, most);
+    if (2 * s.reads < s.count && lines > inside) /* bare waits: what the lines do beside them is all that is known */
+        likely = fmax(likely, inside + LINE_PART * (lines - inside));
+    if (likely < GW_LIM_SHARE || s.count < MANY_CALLS || slack > MOSTLY_WAITS)
         return GW_SILENT;
-    struct gw_draft *f = add(d, GW_F_HOST_SYNC, inside / 2, likely, fmax(lines, likely));
-    gw_diag_seen(d, f, waits, "1/s", "counted calls", _("the job waits for the GPU %.0f times a second, %.0f µs each, copies included"), waits,
-                 1e6 * inside / waits);
+    /* Of the time inside the calls, what they last beyond 20 us may be work that the GPU has to do anyhow. */
+    double low = fmin(fmax(s.inside - slack, s.inside / 2) + s.around, likely);
+    double high = fmin(fmax(lines, inside + s.around + VALUE_MOST * s.making), most);
+    struct gw_draft *f = add(d, GW_F_HOST_SYNC, low, likely, fmax(high, likely));
+    gw_diag_seen(d, f, s.count, "1/s", "counted calls", _("the job waits for the GPU %.0f times a second, %.0f µs each, copies included"), s.count,
+                 1e6 * s.inside / s.count);
+    if (s.reads >= MANY_CALLS)
+        gw_diag_seen(d, f, s.reads, "1/s", "counted calls",
+                     _("it reads %.0f values of the GPU a second, one in %.1f launches: the two calls and the code around them take %.1f %% of the time, the "
+                       "kernels that make the values some %.0f %%"),
+                     s.reads, rate(d, l, "cuda.launches") / s.reads, 100 * (inside + s.around), 100 * VALUE_LAUNCHES * s.making);
     if (lines > inside)
         gw_diag_seen(d, f, lines, "share", "thread samples", _("the lines that wait take %.0f %% of the training thread's time"), 100 * lines);
     gw_diag_against(d, f, NAN, "1", "", _("GPU work was not recorded: whether the queue was empty each time is not known"));
-    gw_live_where_in_call(d, f, GW_CALL_WAIT, 3);
-    gw_diag_fix(f, _("keep values on the GPU and read them every 50 steps; no `.item()`, `.cpu()`, `print(tensor)` or `if tensor:` in the loop"),
+    gw_live_where_in_call(d, f, 1u << GW_CALL_WAIT | 1u << GW_CALL_READ, 3);
+    gw_diag_fix(f, _("keep values on the GPU and read them every 50 steps; no `.item()`, `.cpu()`, `print(tensor)`, `if tensor:` or `x[mask]` in the loop"),
                 _("gpuwhy diff before after"), _("logs lag by some steps"));
     return GW_FIRED;
-}
-
-/* Share of the time in which kernels are issued, as far as launch calls tell. */
-static double issuing(const struct gw_diag *d, const struct gw_live *l)
-{
-    return fmin(ISSUE_TIMES * (rate(d, l, "cuda.launch_s") + rate(d, l, "cuda.graph_launch_s")), 1);
 }
 
 int gw_live_calls_launch(struct gw_diag *d)
@@ -158,21 +224,23 @@ int gw_live_calls_launch(struct gw_diag *d)
     if (!has_counts(d, l))
         return GW_NO_DATA;
     double idle = 1 - d->busy, launches = rate(d, l, "cuda.launches"), slack = rate(d, l, "cuda.slack_s");
-    /* What else the host was seen to do is not issuing. */
-    double others = rate(d, l, "cuda.copy_s") + rate(d, l, "cuda.allocation_s") + rate(d, l, "cuda.host_allocation_s");
-    double lost = fmin(fmin(issuing(d, l), 1 - others), idle);
+    /* What else the host was seen to do is not issuing, and the GPU's own work stays. */
+    struct stops s = find_stops(d, l);
+    double most = fmin(fmax(0, 1 - other_calls(d, l) - s.inside - s.around), idle), lost = fmin(issuing(d, l, ISSUE_TIMES), most);
     if (lost < GW_LIM_DATA_WAIT || slack > HARDLY_WAITS)
         return GW_SILENT;
-    struct gw_draft *f = add(d, GW_F_LAUNCH_BOUND, lost * 0.3, lost * 0.65, lost);
+    struct gw_draft *f = add(d, GW_F_LAUNCH_BOUND, 0.3 * fmin(issuing(d, l, ISSUE_LEAST), most), lost * 0.65, fmin(issuing(d, l, ISSUE_MOST), most));
     gw_diag_seen(d, f, launches, "1/s", "counted calls",
                  _("the job launches %.0f kernels a second, one every %.1f µs, and waits for the GPU in %.1f %% of the time: the GPU waits "
                    "for it"),
                  launches, 1e6 / launches, 100 * slack);
     gw_diag_seen(d, f, lost, "share", "counted calls", _("launch calls take %.1f %% of the time; issuing a kernel takes some %.0f times its call"),
                  100 * rate(d, l, "cuda.launch_s"), ISSUE_TIMES);
+    if (gw_live_calls_reads_between(d))
+        gw_diag_against(d, f, s.reads / launches, "1", "counted calls",
+                        _("it reads a value of the GPU after every %.0f launches on average, and no CUDA graph can hold a read: those have to go first"), launches / s.reads);
     gw_diag_against(d, f, NAN, "1", "", _("kernels were not recorded, because that would slow such a job for good; launches of libraries that carry the CUDA "
                                           "runtime inside themselves were not counted"));
-    gw_live_where(d, f, GW_LIVE_LAUNCHER, ~0u, 0, 3);
     gw_diag_fix(f, _("`model = torch.compile(model, mode=\"reduce-overhead\")` (CUDA graphs), or a larger batch; `fused=True` or `foreach=True` in the optimizer"),
                 _("gpuwhy diff before after"), _("first steps compile for minutes; shapes must be stable"));
     return GW_FIRED;
@@ -191,7 +259,7 @@ int gw_live_calls_copy(struct gw_diag *d)
     gw_diag_seen(d, f, share, "share", "counted calls", _("copies keep the host for %.0f %% of the time: %.0f a second, %.1f ms each"), 100 * share, copies,
                  1e3 * share / copies);
     gw_diag_against(d, f, NAN, "1", "", _("copies were not recorded one by one: that they come from pageable memory is told from how long the call takes"));
-    gw_live_where_in_call(d, f, GW_CALL_COPY, 3);
+    gw_live_where_in_call(d, f, 1u << GW_CALL_COPY, 3);
     gw_diag_fix(f, _("`DataLoader(..., pin_memory=True)` and `batch.to(device, non_blocking=True)`, both"), _("gpuwhy diff before after"),
                 _("pinned memory for some batches"));
     return GW_FIRED;
@@ -207,7 +275,7 @@ static int allocates(struct gw_diag *d, enum gw_finding_id id, const char *count
         return GW_SILENT;
     struct gw_draft *f = add(d, id, 0.7 * share, share, fmin(1.3 * share, 1 - d->busy));
     gw_diag_seen(d, f, share, "share", "counted calls", _("allocating and freeing takes the host %.0f %% of the time: %.0f calls a second"), 100 * share, n);
-    gw_live_where_in_call(d, f, call, 3);
+    gw_live_where_in_call(d, f, 1u << call, 3);
     gw_diag_fix(f, fix, _("gpuwhy diff before after"), "");
     return GW_FIRED;
 }
@@ -233,14 +301,14 @@ int gw_live_calls_preprocess(struct gw_diag *d)
     unsigned samples = x->samples;
     double own = samples ? (double)x->own / samples : 0, library = samples ? (double)x->library / samples : 0;
     /* The user's lines issue kernels, too: what issuing needs and the library's frames do not show is theirs. */
-    double share = fmin(own - fmax(0, issuing(d, l) - library), 1 - d->busy);
+    double share = fmin(own - fmax(0, issuing(d, l, ISSUE_TIMES) - library), 1 - d->busy);
     if (samples < 20 || share < GW_LIM_DATA_WAIT || rate(d, l, "cuda.slack_s") > HARDLY_WAITS)
         return GW_SILENT;
     struct gw_draft *f = add(d, GW_F_MAIN_PREPROCESS, 0.5 * share, share, own < 1 - d->busy ? own : 1 - d->busy);
     gw_diag_seen(d, f, share, "share", "thread samples", _("%.0f %% of the time the training thread runs code of its own, outside of calls of CUDA"),
                  100 * share);
     gw_diag_against(d, f, NAN, "1", "", _("GPU work was not recorded: whether the GPU idled just then is not known"));
-    gw_live_where_in_call(d, f, GW_CALL_NONE, 3);
+    gw_live_where_in_call(d, f, 1u << GW_CALL_NONE, 3);
     gw_diag_fix(f, _("move this work into the data set or `collate_fn`, so that loader workers do it ahead; or do it once, before training"),
                 _("gpuwhy diff before after"), _("CPUs and memory for the workers"));
     return GW_FIRED;

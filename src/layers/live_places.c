@@ -3,10 +3,11 @@
 
 #include "layers/live.h"
 
-enum { MAX_LINES = 512 };
+enum { MAX_LINES = 512, TALLY = 3 /* samples: two are no tally */ };
 
 struct line {
     uint32_t frame;
+    int is_user;
     double ns;
     int64_t count;
 };
@@ -30,15 +31,18 @@ static void add(struct tally *t, const struct gw_event *e, double ns)
     if (i == MAX_LINES)
         return;
     if (i == t->n)
-        t->line[t->n++] = (struct line){frame, 0, 0};
+        t->line[t->n++] = (struct line){frame, s->user != 0, 0, 0};
     t->line[i].ns += ns;
     t->line[i].count++;
     t->all += ns;
 }
 
+/* The user's own lines first: of a library's the user can change none. */
 static int by_ns(const void *a, const void *b)
 {
     const struct line *x = a, *y = b;
+    if (x->is_user != y->is_user)
+        return x->is_user ? -1 : 1;
     if (x->ns != y->ns)
         return x->ns > y->ns ? -1 : 1;
     return (x->frame > y->frame) - (x->frame < y->frame);
@@ -103,57 +107,104 @@ void gw_live_where(struct gw_diag *d, struct gw_draft *f, enum gw_live_role role
     write_lines(t, f, most);
 }
 
-size_t gw_live_where_in_call(struct gw_diag *d, struct gw_draft *f, unsigned call, size_t most)
+/* The thread whose stacks say what is launched: the launching one, or the process's main thread where that one runs no Python
+ * (autograd's, which works while the main thread stands in backward()). */
+static uint32_t lane_with_stacks(const struct gw_diag *d, const struct gw_live *l)
+{
+    const struct gw_lane *lane = d->an->t->lanes.data;
+    if (l->launcher == GW_NONE || !d->an->stacked || d->an->stacked[l->launcher])
+        return l->launcher;
+    for (uint32_t i = 0; i < d->an->t->lanes.len; i++)
+        if (lane[i].type == GW_LANE_HOST && lane[i].pid == l->pid && lane[i].tid == l->pid && d->an->stacked[i])
+            return i;
+    return l->launcher;
+}
+
+/* What a sample has to be to count. */
+struct fits {
+    uint32_t calls;  /* inside one of these, 1 << enum gw_call; 0 = whatever the call */
+    uint32_t causes; /* its stack says one of these, 1 << enum gw_cause; 0 = whatever it says */
+    int is_own;      /* 1: it runs, and the innermost frame is the user's own */
+};
+
+static int does_fit(const struct gw_diag *d, const struct gw_event *e, const struct fits *x)
+{
+    const struct gw_stack_info *s = e->kind == GW_KIND_SAMPLE ? gw_samples_stack(d->an, e) : NULL;
+    return s && (!x->calls || (x->calls >> (gw_sample_call(e) & 31) & 1)) &&
+           (!x->causes || (x->causes >> gw_samples_cause(d->an, e) & 1)) && (!x->is_own || (e->sub == GW_TS_RUNNING && s->user == s->inner));
+}
+
+/* Lines of the samples in [from, to) that fit, when there are `least` of them. Their number. */
+static size_t where_fits(struct gw_diag *d, struct gw_draft *f, const struct fits *x, int64_t from, int64_t to, size_t least, size_t most)
 {
     const struct gw_live *l = gw_live_of(d);
     struct tally *t = gw_arena_alloc(d->arena, sizeof *t);
+    uint32_t index = l && t ? lane_with_stacks(d, l) : GW_NONE;
     size_t n = 0;
-    if (!l || !t || l->launcher == GW_NONE)
+    if (index == GW_NONE)
         return 0;
     *t = (struct tally){.d = d};
-    const struct gw_lane *lane = gw_trace_lane(d->an->t, l->launcher);
+    const struct gw_lane *lane = gw_trace_lane(d->an->t, index);
     for (size_t k = 0; k < lane->count; k++) {
         const struct gw_event *e = gw_ev(d->an, lane->order[k]);
-        if (e->kind != GW_KIND_SAMPLE || e->start < l->from || e->start >= l->to || gw_sample_call(e) != call)
+        if (e->start < from || e->start >= to || !does_fit(d, e, x))
             continue;
         add(t, e, 1); /* what it did at that instant; until the next sample it may have done much else */
         n++;
     }
-    if (n >= 3) /* two samples are no tally */
+    if (n >= least)
         write_lines(t, f, most);
     return n;
+}
+
+size_t gw_live_where_in_call(struct gw_diag *d, struct gw_draft *f, unsigned calls, size_t most)
+{
+    const struct gw_live *l = gw_live_of(d);
+    return l ? where_fits(d, f, &(struct fits){.calls = calls}, l->from, l->to, TALLY, most) : 0;
 }
 
 /* --- findings whose calls carry no stack
  * ------------------------------------------------------------------------------------- */
 
-static const struct {
+#define CALL(c) (1u << GW_CALL_##c)
+#define CAUSE(c) (1u << GW_CAUSE_##c)
+static const struct row {
     enum gw_finding_id id;
-    uint32_t labels;
-    unsigned call; /* enum gw_call that the finding is about, 0 none */
+    uint32_t labels; /* causes of the idle time that the finding is about */
+    uint32_t calls;  /* calls of CUDA that it is about, 0 none */
+    int workers;     /* 1: lines of the loader's workers first */
 } rows[] = {
-    {GW_F_HOST_SYNC, 1u << GW_CAUSE_HOST_SYNC, GW_CALL_WAIT},
-    {GW_F_BLOCKING_COPY, 1u << GW_CAUSE_BLOCKING_COPY, GW_CALL_COPY},
-    {GW_F_PAGEABLE_COPY, 1u << GW_CAUSE_BLOCKING_COPY, GW_CALL_COPY},
-    {GW_F_ALLOCATOR, 1u << GW_CAUSE_ALLOCATOR, GW_CALL_ALLOC},
-    {GW_F_HOST_ALLOCATION, 1u << GW_CAUSE_HOST_ALLOC, GW_CALL_ALLOC},
-    {GW_F_RECOMPILE, 1u << GW_CAUSE_COMPILE | 1u << GW_CAUSE_MODULE_LOAD, 0},
-    {GW_F_LAUNCH_BOUND, 1u << GW_CAUSE_LAUNCH, 0},
-    {GW_F_CHECKPOINT, 1u << GW_CAUSE_CHECKPOINT, 0},
-    {GW_F_EVALUATION, 1u << GW_CAUSE_EVALUATION, 0},
-    {GW_F_SIMULATOR, 1u << GW_CAUSE_SIMULATOR | 1u << GW_CAUSE_USER_CODE, 0},
-    {GW_F_MAIN_PREPROCESS, 1u << GW_CAUSE_USER_CODE, 0},
+    {GW_F_HOST_SYNC, CAUSE(HOST_SYNC), CALL(WAIT) | CALL(READ), 0},
+    {GW_F_BLOCKING_COPY, CAUSE(BLOCKING_COPY), CALL(COPY) | CALL(WAIT) | CALL(READ), 0}, /* from pinned memory: the wait is a call of its own */
+    {GW_F_PAGEABLE_COPY, CAUSE(BLOCKING_COPY), CALL(COPY) | CALL(READ), 0},
+    {GW_F_ALLOCATOR, CAUSE(ALLOCATOR), CALL(ALLOC), 0},
+    {GW_F_HOST_ALLOCATION, CAUSE(HOST_ALLOC), CALL(HOST_ALLOC), 0},
+    {GW_F_RECOMPILE, CAUSE(COMPILE) | CAUSE(MODULE_LOAD), 0, 0},
+    {GW_F_LAUNCH_BOUND, CAUSE(LAUNCH), 0, 0},
+    {GW_F_CHECKPOINT, CAUSE(CHECKPOINT), 0, 0},
+    {GW_F_EVALUATION, CAUSE(EVALUATION), 0, 0},
+    {GW_F_SIMULATOR, CAUSE(SIMULATOR) | CAUSE(USER_CODE), 0, 0},
+    {GW_F_MAIN_PREPROCESS, CAUSE(USER_CODE), 0, 0},
+    {GW_F_MAIN_LOADING, CAUSE(MAIN_LOADING), 0, 0},
+    {GW_F_WORKER_RESPAWN, CAUSE(RESPAWN), 0, 0},
+    {GW_F_LOADER_STARVED, CAUSE(DATA_WAIT), 0, 1},
+    {GW_F_TOO_FEW_WORKERS, CAUSE(DATA_WAIT), 0, 1},
+    {GW_F_WORKERS_CPU, CAUSE(DATA_WAIT), 0, 1},
+    {GW_F_SLOW_STORAGE, CAUSE(DATA_WAIT), 0, 1},
 };
 
 struct in_run {
     struct tally *t;
+    uint32_t labels;
 };
 
 static void on_sample(void *user, uint32_t event)
 {
     struct in_run *r = user;
     const struct gw_event *e = gw_ev(r->t->d->an, event);
-    add(r->t, e, 1);
+    unsigned cause = gw_samples_cause(r->t->d->an, e); /* one that says something else came a little early or late */
+    if (cause == GW_CAUSE_USER_CODE || (r->labels >> cause & 1))
+        add(r->t, e, 1);
 }
 
 static int has_file(const struct gw_draft *f)
@@ -176,46 +227,69 @@ static void lines_first(struct gw_draft *f, struct gw_array *calls)
     gw_array_free(calls);
 }
 
-/* Where the library inside the job said that a thread was in a call of CUDA, the stack of that moment names the line exactly. */
-static int name_lines_in_call(struct gw_diag *d, struct gw_draft *f, unsigned call)
-{
-    struct gw_array calls = f->where;
-    gw_array_init(&f->where, sizeof(struct gw_where), 64);
-    (void)gw_live_where_in_call(d, f, call, 3);
-    int found = f->where.len > 0;
-    lines_first(f, &calls);
-    return found;
-}
-
-static void name_lines(struct gw_diag *d, struct gw_draft *f, uint32_t labels, const struct gw_live *l)
+static void in_labelled_runs(struct gw_diag *d, struct gw_draft *f, uint32_t labels, const struct gw_live *l)
 {
     struct tally *t = gw_arena_alloc(d->arena, sizeof *t);
-    if (!t)
+    if (!t || !d->dev || l->launcher == GW_NONE)
         return;
     *t = (struct tally){.d = d};
-    struct in_run r = {t};
+    struct in_run r = {t, labels};
+    uint32_t lane = lane_with_stacks(d, l);
     for (size_t i = 0; i < d->dev->nruns; i++) {
         const struct gw_run *run = d->dev->runs + i;
         if (run->label < GW_CAUSE_COUNT && (labels >> run->label & 1) && run->start >= d->an->w0 &&
             run->start < d->an->w1)
-            gw_samples_each(d->an, l->launcher, run->start, run->end, on_sample, &r);
+            gw_samples_each(d->an, lane, run->start, run->end, on_sample, &r);
     }
-    if (t->all < 3) /* two samples are no tally */
+    if (t->all >= TALLY)
+        write_lines(t, f, 3);
+}
+
+/* Samples that fit by themselves, wherever they lie in [from, to): beside a short window there are more of them. */
+static void in_fitting_samples(struct gw_diag *d, struct gw_draft *f, const struct row *r, int64_t from, int64_t to)
+{
+    struct fits x = {.calls = r->calls};
+    if (r->calls && where_fits(d, f, &x, from, to, TALLY, 3) >= TALLY)
         return;
+    x = (struct fits){.causes = r->labels & ~(CAUSE(USER_CODE) | CAUSE(LAUNCH))};
+    if (x.causes && where_fits(d, f, &x, from, to, TALLY, 3) >= TALLY)
+        return;
+    if (r->id == GW_F_LAUNCH_BOUND) /* whatever it does that nothing else explains: it issues */
+        x = (struct fits){.calls = CALL(LAUNCH) | CALL(GRAPH) | 1u << GW_CALL_NONE, .causes = CAUSE(USER_CODE)};
+    else if (r->id == GW_F_MAIN_PREPROCESS || r->id == GW_F_SIMULATOR)
+        x = (struct fits){.calls = 1u << GW_CALL_NONE, .causes = CAUSE(USER_CODE), .is_own = 1};
+    else
+        return;
+    (void)where_fits(d, f, &x, from, to, TALLY, 3);
+}
+
+static void name_lines(struct gw_diag *d, struct gw_draft *f, const struct row *r, const struct gw_live *l)
+{
     struct gw_array calls = f->where; /* lines first, then the calls that are there already */
+    int64_t from = l->from, to = l->to, begin = from, end = to;
+    int is_known = gw_live_calls_period(d->an, l->pid, &begin, &end); /* neither the start of the job nor its end */
     gw_array_init(&f->where, sizeof(struct gw_where), 64);
-    write_lines(t, f, 3);
+    if (r->workers)
+        gw_live_where(d, f, GW_LIVE_WORKER, ~0u, 0, 3);
+    /* Where the library inside the job said that a thread was in a call of CUDA, the stack of that moment names the line exactly. */
+    if (!has_file(f) && r->calls)
+        (void)where_fits(d, f, &(struct fits){.calls = r->calls}, from, to, TALLY, 3);
+    if (!has_file(f))
+        in_labelled_runs(d, f, r->labels, l);
+    if (!has_file(f))
+        in_fitting_samples(d, f, r, from > begin ? from : begin, to < end ? to : end);
+    if (!has_file(f) && is_known)
+        in_fitting_samples(d, f, r, begin, end);
     lines_first(f, &calls);
 }
 
 void gw_live_places(struct gw_diag *d)
 {
     const struct gw_live *l = gw_live_of(d);
-    if (!l || !d->dev || l->launcher == GW_NONE)
+    if (!l)
         return;
     for (size_t i = 0; i < d->drafts; i++)
         for (size_t k = 0; k < sizeof rows / sizeof *rows; k++)
-            if (d->draft[i]->id == rows[k].id && !has_file(d->draft[i]) &&
-                !(rows[k].call && name_lines_in_call(d, d->draft[i], rows[k].call)))
-                name_lines(d, d->draft[i], rows[k].labels, l);
+            if (d->draft[i]->id == rows[k].id && !has_file(d->draft[i]))
+                name_lines(d, d->draft[i], rows + k, l);
 }

@@ -136,19 +136,7 @@ static int process(struct text_host *h, int64_t base, const char *p)
     if (number(&p, &pid) < 0 || h->f.process_count == MAX)
         return -1;
     struct gw_host_process *x = &h->process[h->f.process_count++];
-    *x = (struct gw_host_process){.pid = (int64_t)pid,
-                                  .ppid = -1,
-                                  .end = INT64_MAX,
-                                  .name = "",
-                                  .cpus_allowed = -1,
-                                  .cpu_s = NAN,
-                                  .rss_first = NAN,
-                                  .rss_last = NAN,
-                                  .rss_max = NAN,
-                                  .shared_last = NAN,
-                                  .rchar = NAN,
-                                  .read_bytes = NAN,
-                                  .write_bytes = NAN};
+    *x = gw_host_process_unknown((int64_t)pid);
     while (*p) {
         if (pair(&p, "parent", v, sizeof v))
             x->ppid = atoll(v);

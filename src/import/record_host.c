@@ -184,19 +184,10 @@ static void add_process(struct host_file *f, const struct gw_rec_process *r)
         if (!p)
             return;
         *p = (struct process){.rchar0 = NAN, .read0 = NAN, .write0 = NAN};
-        p->p = (struct gw_host_process){.pid = r->pid,
-                                        .ppid = r->ppid,
-                                        .start = at,
-                                        .end = INT64_MAX,
-                                        .cpus_allowed = allowed_of(f->im, r->pid),
-                                        .cpu_s = NAN,
-                                        .rss_first = NAN,
-                                        .rss_last = NAN,
-                                        .rss_max = NAN,
-                                        .shared_last = NAN,
-                                        .rchar = NAN,
-                                        .read_bytes = NAN,
-                                        .write_bytes = NAN};
+        p->p = gw_host_process_unknown(r->pid);
+        p->p.ppid = r->ppid;
+        p->p.start = at;
+        p->p.cpus_allowed = allowed_of(f->im, r->pid);
     }
     if (r->what == GW_PW_ENDED) {
         p->p.end = at;

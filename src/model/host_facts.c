@@ -41,6 +41,23 @@ struct gw_host_facts gw_host_facts_unknown(void)
                                   .omp_threads = -1};
 }
 
+struct gw_host_process gw_host_process_unknown(int64_t pid)
+{
+    return (struct gw_host_process){.pid = pid,
+                                    .ppid = -1,
+                                    .end = INT64_MAX,
+                                    .name = "",
+                                    .cpus_allowed = -1,
+                                    .cpu_s = NAN,
+                                    .rss_first = NAN,
+                                    .rss_last = NAN,
+                                    .rss_max = NAN,
+                                    .shared_last = NAN,
+                                    .rchar = NAN,
+                                    .read_bytes = NAN,
+                                    .write_bytes = NAN};
+}
+
 struct gw_host_gpu gw_host_gpu_unknown(int64_t device)
 {
     return (struct gw_host_gpu){.device = device,

@@ -46,7 +46,7 @@ const char *gw_host_role_id(unsigned r);
 struct gw_host_process {
     int64_t pid, ppid;
     int64_t start, end;                               /* first and last sight; end INT64_MAX = lived to the end */
-    const char *name;                                 /* shortened command line */
+    const char *name;                                 /* shortened command line; "" unknown */
     unsigned role;                                    /* enum gw_host_role */
     int uses_cuda;                                    /* 1 = its GPU work was recorded, or the driver is mapped */
     int cpus_allowed;                                 /* by its affinity; -1 unknown */
@@ -129,6 +129,7 @@ static inline int64_t gw_sample_wait_ns(const struct gw_event *e) { return (int6
 
 /* Nothing known. */
 struct gw_host_facts gw_host_facts_unknown(void);
+struct gw_host_process gw_host_process_unknown(int64_t pid); /* from time 0 on, to the end */
 struct gw_host_gpu gw_host_gpu_unknown(int64_t device);
 struct gw_host_loader gw_host_loader_unknown(int64_t pid);
 

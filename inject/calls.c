@@ -22,6 +22,11 @@ static struct gw_call_slot table[SLOTS] __attribute__((aligned(64)));
 static _Atomic uint32_t used;
 static _Atomic int is_off;
 static _Atomic uint64_t slack_ticks = UINT64_MAX; /* GW_CALLS_SLACK_NS in ticks, once the clock is known */
+/* Kernels and grids that were launched, as bits: two for each. Written by all threads without a lock: a bit that gets lost is one more
+ * that seems fresh. Emptied when a quarter of the bits may be set. */
+enum { SEEN_BITS = 1 << 19, SEEN_MOST = SEEN_BITS / 8 };
+static uint8_t seen_bits[SEEN_BITS / 8];
+static _Atomic uint32_t seen_count;
 static __thread struct gw_call_slot *mine;
 static __thread int is_refused; /* more threads than slots */
 
@@ -69,6 +74,27 @@ static inline struct gw_call_slot *enter(unsigned kind, uint64_t *since) {
     return s;
 }
 
+static int set_bit(uint32_t at) { /* 1 = it was not set */
+    uint8_t *byte = &seen_bits[at / 8 % sizeof seen_bits], bit = (uint8_t)(1u << at % 8), old = __atomic_load_n(byte, __ATOMIC_RELAXED);
+    if (!(old & bit))
+        __atomic_store_n(byte, (uint8_t)(old | bit), __ATOMIC_RELAXED);
+    return !(old & bit);
+}
+
+/* `grid`: three numbers, x y z; NULL = not a launch with a grid. */
+static inline void note_grid(struct gw_call_slot *s, const void *kernel, const unsigned *grid) {
+    if (!s || !grid)
+        return;
+    uint64_t h = (uintptr_t)kernel; /* multipliers: odd, from the golden ratio and from pi */
+    h = (h ^ h >> 29) * 0x9E3779B97F4A7C15u + grid[0];
+    h = (h ^ h >> 32) * 0x243F6A8885A308D3u + ((uint64_t)grid[1] << 32 | grid[2]);
+    h = (h ^ h >> 29) * 0x9E3779B97F4A7C15u;
+    if (set_bit((uint32_t)(h >> 45)) | set_bit((uint32_t)(h >> 26 & (SEEN_BITS - 1)))) {
+        put(&s->fresh, 1);
+        atomic_fetch_add_explicit(&seen_count, 1, memory_order_relaxed);
+    }
+}
+
 static inline void leave(struct gw_call_slot *s, unsigned kind, uint64_t since) {
     if (!s)
         return;
@@ -79,8 +105,10 @@ static inline void leave(struct gw_call_slot *s, unsigned kind, uint64_t since) 
     /* Allocating, and copying from pageable memory, is work; the others wait for the GPU. */
     if (took > limit && kind != GW_CALL_ALLOC && kind != GW_CALL_HOST_ALLOC && kind != GW_CALL_COPY) {
         put(&s->slack_ticks, took - limit);
-        if (kind == GW_CALL_LAUNCH || kind == GW_CALL_GRAPH)
-            put(&s->launch_slack_ticks, took - limit);
+        if (kind == GW_CALL_LAUNCH || kind == GW_CALL_GRAPH) {
+            put(&s->count[GW_CALL_NONE], 1);
+            put(&s->ticks[GW_CALL_NONE], took);
+        }
     }
 }
 
@@ -89,46 +117,48 @@ static inline void leave(struct gw_call_slot *s, unsigned kind, uint64_t since) 
 struct dim3 { unsigned x, y, z; };
 typedef void *any;
 
-/* W(kind, result, function, (parameters), (arguments)): the functions that launch, wait, copy or allocate, by the signatures in
+/* W(kind, result, function, (parameters), (arguments), kernel, grid): the functions that launch, wait, copy or allocate, by the signatures in
  * cuda_runtime_api.h and cuda.h of CUDA 11 to 13. From CUDA 13 on `<<<>>>` calls __cudaLaunchKernel (crt/host_runtime.h). */
 #define COPY_OF(k) ((k) == 2 ? GW_CALL_READ : GW_CALL_COPY) /* cudaMemcpyDeviceToHost */
-#define WRAPPED(W)                                                                                                       \
-    W(GW_CALL_LAUNCH, int, cudaLaunchKernel, (const void *f, struct dim3 g, struct dim3 b, any *a, size_t m, any s), (f, g, b, a, m, s)) \
-    W(GW_CALL_LAUNCH, int, __cudaLaunchKernel, (any f, struct dim3 g, struct dim3 b, any *a, size_t m, any s), (f, g, b, a, m, s)) \
-    W(GW_CALL_LAUNCH, int, cudaLaunchKernelExC, (const any c, const void *f, any *a), (c, f, a))                                   \
-    W(GW_CALL_LAUNCH, int, cudaLaunchCooperativeKernel, (const void *f, struct dim3 g, struct dim3 b, any *a, size_t m, any s),    \
-      (f, g, b, a, m, s))                                                                                                  \
-    W(GW_CALL_GRAPH, int, cudaGraphLaunch, (any g, any s), (g, s))                                                                 \
-    W(GW_CALL_WAIT, int, cudaStreamSynchronize, (any s), (s))                                                                      \
-    W(GW_CALL_WAIT, int, cudaEventSynchronize, (any e), (e))                                                                       \
-    W(GW_CALL_WAIT, int, cudaDeviceSynchronize, (void), ())                                                                        \
-    W(COPY_OF(k), int, cudaMemcpyAsync, (any d, const void *p, size_t n, int k, any s), (d, p, n, k, s))                         \
-    W(COPY_OF(k), int, cudaMemcpy, (any d, const void *p, size_t n, int k), (d, p, n, k))                                        \
-    W(GW_CALL_ALLOC, int, cudaMalloc, (any *p, size_t n), (p, n))                                                                  \
-    W(GW_CALL_ALLOC, int, cudaFree, (any p), (p))                                                                                  \
-    W(GW_CALL_HOST_ALLOC, int, cudaHostAlloc, (any *p, size_t n, unsigned f), (p, n, f))                                                \
-    W(GW_CALL_HOST_ALLOC, int, cudaFreeHost, (any p), (p))                                                                              \
-    W(GW_CALL_LAUNCH, int, cuLaunchKernel,                                                                                         \
-      (any f, unsigned a, unsigned b, unsigned c, unsigned d, unsigned e, unsigned g, unsigned m, any s, any *p, any *x),  \
-      (f, a, b, c, d, e, g, m, s, p, x))                                                                                   \
-    W(GW_CALL_LAUNCH, int, cuLaunchKernelEx, (const any c, any f, any *p, any *x), (c, f, p, x))                                   \
-    W(GW_CALL_GRAPH, int, cuGraphLaunch, (any g, any s), (g, s))                                                                   \
-    W(GW_CALL_WAIT, int, cuStreamSynchronize, (any s), (s))                                                                        \
-    W(GW_CALL_WAIT, int, cuEventSynchronize, (any e), (e))                                                                         \
-    W(GW_CALL_WAIT, int, cuCtxSynchronize, (void), ())
+/* Both configurations begin with the grid: cudaLaunchConfig_t in driver_types.h, CUlaunchConfig in cuda.h. */
+#define WRAPPED(W)                                                                                                                              \
+    W(GW_CALL_LAUNCH, int, cudaLaunchKernel, (const void *f, struct dim3 g, struct dim3 b, any *a, size_t m, any s), (f, g, b, a, m, s), f, &g.x) \
+    W(GW_CALL_LAUNCH, int, __cudaLaunchKernel, (any f, struct dim3 g, struct dim3 b, any *a, size_t m, any s), (f, g, b, a, m, s), f, &g.x)     \
+    W(GW_CALL_LAUNCH, int, cudaLaunchKernelExC, (const any c, const void *f, any *a), (c, f, a), f, c)                                          \
+    W(GW_CALL_LAUNCH, int, cudaLaunchCooperativeKernel, (const void *f, struct dim3 g, struct dim3 b, any *a, size_t m, any s),                 \
+      (f, g, b, a, m, s), f, &g.x)                                                                                                              \
+    W(GW_CALL_GRAPH, int, cudaGraphLaunch, (any g, any s), (g, s), NULL, NULL)                                                                  \
+    W(GW_CALL_WAIT, int, cudaStreamSynchronize, (any s), (s), NULL, NULL)                                                                       \
+    W(GW_CALL_WAIT, int, cudaEventSynchronize, (any e), (e), NULL, NULL)                                                                        \
+    W(GW_CALL_WAIT, int, cudaDeviceSynchronize, (void), (), NULL, NULL)                                                                         \
+    W(COPY_OF(k), int, cudaMemcpyAsync, (any d, const void *p, size_t n, int k, any s), (d, p, n, k, s), NULL, NULL)                            \
+    W(COPY_OF(k), int, cudaMemcpy, (any d, const void *p, size_t n, int k), (d, p, n, k), NULL, NULL)                                           \
+    W(GW_CALL_ALLOC, int, cudaMalloc, (any *p, size_t n), (p, n), NULL, NULL)                                                                   \
+    W(GW_CALL_ALLOC, int, cudaFree, (any p), (p), NULL, NULL)                                                                                   \
+    W(GW_CALL_HOST_ALLOC, int, cudaHostAlloc, (any *p, size_t n, unsigned f), (p, n, f), NULL, NULL)                                            \
+    W(GW_CALL_HOST_ALLOC, int, cudaFreeHost, (any p), (p), NULL, NULL)                                                                          \
+    W(GW_CALL_LAUNCH, int, cuLaunchKernel,                                                                                                      \
+      (any f, unsigned a, unsigned b, unsigned c, unsigned d, unsigned e, unsigned g, unsigned m, any s, any *p, any *x),                       \
+      (f, a, b, c, d, e, g, m, s, p, x), f, ((const unsigned[]){a, b, c}))                                                                      \
+    W(GW_CALL_LAUNCH, int, cuLaunchKernelEx, (const any c, any f, any *p, any *x), (c, f, p, x), f, c)                                          \
+    W(GW_CALL_GRAPH, int, cuGraphLaunch, (any g, any s), (g, s), NULL, NULL)                                                                    \
+    W(GW_CALL_WAIT, int, cuStreamSynchronize, (any s), (s), NULL, NULL)                                                                         \
+    W(GW_CALL_WAIT, int, cuEventSynchronize, (any e), (e), NULL, NULL)                                                                          \
+    W(GW_CALL_WAIT, int, cuCtxSynchronize, (void), (), NULL, NULL)
 
 enum {
-#define W(kind, ret, name, params, args) I_##name,
+#define W(kind, ret, name, params, args, kernel, grid) I_##name,
     WRAPPED(W)
 #undef W
     WRAPPERS
 };
 static _Atomic uintptr_t real[WRAPPERS]; /* set before the first entry points at its wrapper */
 
-#define W(kind, ret, name, params, args)                                                                                 \
+#define W(kind, ret, name, params, args, kernel, grid)                                                                                 \
     static ret wrap_##name params {                                                                                        \
         uint64_t since = 0;                                                                                                \
         struct gw_call_slot *slot = enter(kind, &since);                                                         \
+        note_grid(slot, kernel, grid);                                                                                     \
         ret rc = ((ret(*) params)atomic_load_explicit(&real[I_##name], memory_order_relaxed)) args;                        \
         leave(slot, kind, since);                                                                                \
         return rc;                                                                                                         \
@@ -140,7 +170,7 @@ static const struct wrapper {
     const char *name;
     uintptr_t entry;
 } wrappers[WRAPPERS] = {
-#define W(kind, ret, name, params, args) {#name, (uintptr_t)wrap_##name},
+#define W(kind, ret, name, params, args, kernel, grid) {#name, (uintptr_t)wrap_##name},
     WRAPPED(W)
 #undef W
 };
@@ -398,15 +428,16 @@ static uint64_t look_at_slot(unsigned i, struct gw_calls_look *look, struct gw_r
         uint64_t c = since_last(&table[i].count[k], &L.last[i].count[k]);
         r->count[k] = (uint32_t)c;
         r->ns[k] = to_ns(since_last(&table[i].ticks[k], &L.last[i].ticks[k]));
-        calls += c;
+        calls += k == GW_CALL_NONE ? 0 : c;
     }
     r->slack_ns = to_ns(since_last(&table[i].slack_ticks, &L.last[i].slack_ticks));
-    uint64_t stuck = to_ns(since_last(&table[i].launch_slack_ticks, &L.last[i].launch_slack_ticks));
-    uint64_t launches = (uint64_t)r->count[GW_CALL_LAUNCH] + r->count[GW_CALL_GRAPH];
+    r->fresh = (uint32_t)since_last(&table[i].fresh, &L.last[i].fresh);
+    uint64_t launches = (uint64_t)r->count[GW_CALL_LAUNCH] + r->count[GW_CALL_GRAPH], stuck = r->count[GW_CALL_NONE];
     uint64_t inside = r->ns[GW_CALL_LAUNCH] + r->ns[GW_CALL_GRAPH];
     look->calls += calls;
     look->launches += launches;
-    look->launch_ns += inside > stuck ? inside - stuck : 0;
+    if (launches > stuck && inside > r->ns[GW_CALL_NONE])
+        look->launch_ns += (inside - r->ns[GW_CALL_NONE]) * launches / (launches - stuck);
     if (!launches || !r->tid) {
         L.last_time[i].ran = 0; /* stale by the time it launches again */
         return calls;
@@ -432,6 +463,10 @@ unsigned gw_calls_look(struct gw_calls_look *look, struct gw_rec_calls *out, uns
             out[n++] = r;
     }
     look->slack_ns += look->launches && awake < look->ns ? look->ns - awake : 0;
+    if (atomic_load_explicit(&seen_count, memory_order_relaxed) > SEEN_MOST) {
+        memset(seen_bits, 0, sizeof seen_bits);
+        atomic_store(&seen_count, 0);
+    }
     L.last_ns = now;
     L.last_real = real_now;
     return n;

@@ -31,7 +31,7 @@ struct gw_calls_look {
     uint64_t ns;        /* length of the look; 0 = the clock is not known yet */
     uint64_t calls;     /* of all sorts and threads */
     uint64_t launches;  /* kernels and graphs */
-    uint64_t launch_ns; /* inside launch calls, without what is slack */
+    uint64_t launch_ns; /* what they would take if none had to wait: the mean of those that took less than GW_CALLS_SLACK_NS, for all */
     uint64_t slack_ns;  /* the host could have done something else: beyond GW_CALLS_SLACK_NS in a launch or a wait, or none
                          * of these threads ran */
 };

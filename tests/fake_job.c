@@ -9,6 +9,7 @@
  *   burst N        N launches without a pause
  *   fork           a child that exits at once (atexit handlers run), one that _exits, one that calls cuInit
  *   rtbusy MS      through the CUDA runtime, for MS ms: launches of 1 us every 3 us, no wait
+ *   rtfull MS      launches that mostly wait for room in the queue; rtgrids: with a new grid at every tenth
  *   rtwait MS      the same time: ten launches of 1 ms, then a wait; every tenth wait a graph; prints what it called
  *   exec ARGS...   exec this program again with ARGS
  *   other MS       another profiler takes CUPTI for MS ms while steps go on; prints "other saw X of Y"
@@ -112,7 +113,7 @@ static void runtime(int ms, int waits) {
     unsigned long launches = 0, waited = 0, graphs = 0, copies = 0, reads = 0, wrong = 0;
     char from[4096] = {0}, to[4096];
     for (uint64_t until = ns_now() + (uint64_t)ms * 1000000u; ns_now() < until;) {
-        void *args[] = {(void *)0x5eed, (void *)(uintptr_t)(waits ? 1000000 : 1000)};
+        void *args[] = {(void *)0x5eed, (void *)(uintptr_t)(waits ? 1000000 : 1000), NULL};
         for (int k = 0; k < 10; k++) {
             uint64_t t0 = ns_now();
             struct dim3 grid = {101, 102, 103}, block = {201, 202, 203};
@@ -131,6 +132,18 @@ static void runtime(int ms, int waits) {
             wrong += cudaGraphLaunch((void *)0x9af, NULL) != 0, graphs++;
     }
     printf("runtime launches %lu waits %lu graphs %lu copies %lu reads %lu wrong %lu\n", launches, waited, graphs, copies, reads, wrong);
+}
+
+/* The GPU is behind: two launches of three wait for room in its queue. A new grid with every tenth launch, or one for all. */
+static void queue_is_full(int ms, int is_growing) {
+    unsigned long launches = 0;
+    struct dim3 grid = {101, 102, 103}, block = {201, 202, 203};
+    for (uint64_t until = ns_now() + (uint64_t)ms * 1000000u; ns_now() < until; launches++) {
+        void *args[] = {(void *)0x5eed, (void *)(uintptr_t)30000, (void *)(uintptr_t)(launches % 3 ? 60000 : 4000)};
+        grid.y += is_growing && launches % 10 == 0;
+        cudaLaunchKernel("full", grid, block, args, 48 * 1024, NULL);
+    }
+    printf("runtime launches %lu\n", launches);
 }
 
 int main(int argc, char **argv) {
@@ -162,6 +175,8 @@ int main(int argc, char **argv) {
             fake_stream_sync(0), i++;
         } else if (!strcmp(a, "rtbusy") || !strcmp(a, "rtwait")) {
             runtime(n, a[2] == 'w'), i++;
+        } else if (!strcmp(a, "rtfull") || !strcmp(a, "rtgrids")) {
+            queue_is_full(n, a[2] == 'g'), i++;
         } else if (!strcmp(a, "fork")) {
             fflush(stdout);
             forks();

@@ -84,7 +84,7 @@ int main(int argc, char **argv) {
         return 1;
     }
     struct gw_chunk c;
-    uint64_t launches = 0, kernel_ns = 0, called[GW_CALL_COUNT] = {0}, slack = 0;
+    uint64_t launches = 0, kernel_ns = 0, called[GW_CALL_COUNT] = {0}, slack = 0, fresh = 0;
     while (gw_reader_next(&r, &c)) {
         count[c.type < 32 ? c.type : 0] += c.count;
         if (c.type == GW_RT_NAME && verbose)
@@ -107,6 +107,7 @@ int main(int argc, char **argv) {
             struct gw_rec_calls a;
             gw_chunk_get(&c, i, &a, sizeof a);
             slack += a.slack_ns;
+            fresh += a.fresh;
             for (unsigned k = 1; k < GW_CALL_COUNT; k++)
                 called[k] += a.count[k];
         }
@@ -117,12 +118,12 @@ int main(int argc, char **argv) {
            " kernels=%" PRIu64 " kernel_ns=%" PRIu64 " copies=%" PRIu64 " sets=%" PRIu64 " api=%" PRIu64 " launches=%" PRIu64 " syncs=%" PRIu64
            " devices=%" PRIu64 " threads=%" PRIu64 " counters=%" PRIu64 " processes=%" PRIu64 " activities=%" PRIu64 " damaged=%" PRIu64
            " missing=%" PRIu64 " torn=%d ended=%d called_launch=%" PRIu64 " called_wait=%" PRIu64 " called_graph=%" PRIu64 " called_copy=%" PRIu64 " called_read=%" PRIu64 " slack_ns=%" PRIu64
-           " cost_ppm=%u\n",
+           " called_fresh=%" PRIu64 " cost_ppm=%u\n",
            r.head.role, r.head.pid, gw_rec_state_id(s->state), s->cupti_result, s->cupti_version, s->windows, s->records, s->filtered,
            s->dropped, s->overflow, s->unfinished, s->unknown, s->spool_lost, s->window_ns, count[GW_RT_KERNEL], kernel_ns,
            count[GW_RT_COPY], count[GW_RT_SET], count[GW_RT_API], launches, count[GW_RT_SYNC], count[GW_RT_DEVICE],
            count[GW_RT_THREAD], count[GW_RT_COUNTER], count[GW_RT_PROCESS], count[GW_RT_ACTIVITY], r.damaged, r.missing, r.torn, r.ended,
-           called[GW_CALL_LAUNCH], called[GW_CALL_WAIT], called[GW_CALL_GRAPH], called[GW_CALL_COPY], called[GW_CALL_READ], slack, s->launch_cost_ppm);
+           called[GW_CALL_LAUNCH], called[GW_CALL_WAIT], called[GW_CALL_GRAPH], called[GW_CALL_COPY], called[GW_CALL_READ], slack, fresh, s->launch_cost_ppm);
     gw_reader_close(&r);
     return 0;
 }

@@ -468,6 +468,24 @@ def case_waiting_job_is_recorded():
     return c
 
 
+def case_full_queue_is_recorded():
+    """The GPU is what everything waits for: launches take long because the queue is full, and cost nothing to record."""
+    c = Case(adaptive=1, look=1).run("rtfull", 7000)
+    t = c.dump()
+    expect(t, state="ended", windows=lambda v: v >= 1, cost_ppm=lambda v: v <= 30000, called_fresh=1)
+    c.clean()
+    return c
+
+
+def case_new_grids_are_counted():
+    c = Case(adaptive=1, look=1).run("rtgrids", 4000)
+    t = c.dump()
+    # two bits of 2^19 each: two grids that share both are rarer than one in a hundred here
+    expect(t, called_fresh=lambda v: 0.095 * t["called_launch"] < v < 0.105 * t["called_launch"])
+    c.clean()
+    return c
+
+
 def case_nothing_to_count_is_recorded_late():
     """A job whose launches do not go through a table: nobody can know, so windows open all the same, after three seconds."""
     c = Case(adaptive=1, look=1).run("threads", 1, 9000)

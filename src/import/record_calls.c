@@ -42,6 +42,8 @@ static int put_all(struct gw_record_import *im, const struct gw_record_calls *c,
         [GW_CALL_ALLOC] = {"cuda.allocations", "cuda.allocation_s"}, [GW_CALL_READ] = {"cuda.reads", "cuda.read_s"},
         [GW_CALL_HOST_ALLOC] = {"cuda.host_allocations", "cuda.host_allocation_s"}};
     int rc = put(im, at, lane, "cuda.slack_s", c->slack_s);
+    if (rc == 0)
+        rc = put(im, at, lane, "cuda.fresh_launches", c->fresh);
     for (unsigned k = 1; rc == 0 && k < GW_CALL_COUNT; k++)
         rc = put(im, at, lane, names[k].count, c->count[k]) < 0 ? -1 : put(im, at, lane, names[k].time, c->time_s[k]);
     return rc;
@@ -65,6 +67,9 @@ int gw_record_calls_add(struct gw_record_calls *c, struct gw_record_import *im, 
             c->count[k] += r.count[k];
             c->time_s[k] += (double)r.ns[k] * 1e-9;
         }
+        /* a launch that has to wait for room in the queue is no launch's price: that is slack */
+        c->time_s[GW_CALL_LAUNCH] -= fmin((double)r.ns[GW_CALL_NONE], (double)r.ns[GW_CALL_LAUNCH]) * 1e-9;
+        c->fresh += r.fresh;
         if (is_near && put_all(im, c, (int64_t)r.end - im->base_ns, lane) < 0)
             return GW_ENOMEM;
     }

@@ -57,7 +57,7 @@ struct gw_record_calls { /* of one process */
     uint32_t tid[GW_RECORD_CALL_THREADS]; /* those that launch */
     size_t threads;
     int is_begun;
-    double slack_s, count[GW_CALL_COUNT], time_s[GW_CALL_COUNT];
+    double slack_s, fresh, count[GW_CALL_COUNT], time_s[GW_CALL_COUNT];
 };
 /* First all chunks to learn(), then all to add(): 0 or GW_ENOMEM. */
 void gw_record_calls_learn(struct gw_record_calls *c, const struct gw_chunk *chunk);

@@ -173,15 +173,17 @@ enum { GW_CALL_SLOTS = 8 };
 struct gw_rec_calls { /* calls that ended in [start, end) */
     uint64_t start, end; /* CLOCK_REALTIME */
     uint64_t slack_ns;   /* time in them beyond 20 us each: the host had to wait for something */
-    uint32_t tid, reserved;
-    uint32_t count[GW_CALL_SLOTS]; /* by enum gw_call; the first is not used */
+    uint32_t tid;
+    uint32_t fresh;      /* launches of a kernel with a grid that it did not have before */
+    uint32_t count[GW_CALL_SLOTS]; /* by enum gw_call; [GW_CALL_NONE]: launches, counted as such too, that took more than 20 us */
     uint64_t ns[GW_CALL_SLOTS];    /* time inside them */
 };
 /* Lives in the job; the recorder reads it from outside (gw_rec_status.calls_table). Times in ticks of the CPU's counter. */
 struct gw_call_slot {
     uint32_t tid; /* 0 = not in use yet */
     uint32_t now; /* enum gw_call that the thread is in at this moment */
-    uint64_t slack_ticks, launch_slack_ticks; /* of all calls that wait; of launches alone */
+    uint64_t slack_ticks; /* time beyond 20 us in each call that waits */
+    uint64_t fresh;       /* as in struct gw_rec_calls, as are the next ones */
     uint64_t count[GW_CALL_SLOTS], ticks[GW_CALL_SLOTS];
 };
 

@@ -9,6 +9,7 @@
 #include "layers/finding.h"
 #include "layers/kernel_counters.h"
 #include "layers/live.h"
+#include "layers/live_phases.h"
 
 struct gw_eval {
     enum gw_finding_id id;
@@ -117,6 +118,7 @@ static void run_all(struct gw_diag *d)
         if (!done[evals[i].id])
             d->answer[evals[i].id] = evals[i].fn ? evals[i].fn(d) : GW_NO_DATA;
     gw_live_places(d);
+    gw_live_phases(d);
 }
 
 /* ---- ranking ---- */
@@ -415,6 +417,9 @@ static const char *whole_run_note(struct gw_diag *d, const struct gw_report *r)
         if (a->represents)
             return gw_arena_printf(d->arena, _("the window stands for the run: by hardware counters the GPU had no work for %.0f %% of the run and for %.0f %% of the window"),
                                    100 * a->idle, 100 * a->window_idle);
+        if (d->stands < 1)
+            return gw_arena_printf(d->arena, _("the window does not stand for the run: by hardware counters the GPU had no work for %.0f %% of the run, but for %.0f %% of the window; gains are those of the run, of which the window stands for %.0f %%"),
+                                   100 * a->idle, 100 * a->window_idle, 100 * d->stands);
         return gw_arena_printf(d->arena, _("the window does not stand for the run: by hardware counters the GPU had no work for %.0f %% of the run, but for %.0f %% of the window; gains are those of the window"),
                                100 * a->idle, 100 * a->window_idle);
     }
@@ -516,7 +521,7 @@ struct gw_report *gw_diagnose(const struct gw_analysis *an, struct gw_arena *are
     r->arena = arena;
     d->arena = arena;
     d->steps = 1;
-    d->scale_likely = d->scale_low = 1;
+    d->scale_likely = d->scale_low = d->stands = 1;
     prepare(d, an);
     run_all(d);
     fill_sources(d, r);

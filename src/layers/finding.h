@@ -61,6 +61,7 @@ struct gw_diag {
     int64_t wall;                /* of the steady window */
     double steps;                /* steps in it; 1 when none were found */
     double busy;                 /* share of wall in which the device was not idle */
+    double stands;               /* part of the job's working time for which the window stands; 1 unless live_phases.h knows better */
     double scale_likely, scale_low; /* dispatch without the profiler, as a share of the recorded: 1 = no correction */
     int64_t kclass_ns[GW_K_CLASS_COUNT]; /* kernel time by class in the steady window */
     int64_t kernel_ns;

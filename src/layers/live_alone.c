@@ -5,7 +5,7 @@
  */
 #include <math.h>
 
-#include "layers/live.h"
+#include "layers/live_phases.h"
 
 static double seen_causes(const struct gw_diag *d, const struct gw_live *l, double share[GW_CAUSE_COUNT])
 {
@@ -29,8 +29,8 @@ static double seen_causes(const struct gw_diag *d, const struct gw_live *l, doub
     return all;
 }
 
-/* One finding about what the training thread was seen doing. */
-static void add_seen(struct gw_diag *d, enum gw_finding_id id, double share, const char *what, const char *fix)
+/* One finding about what the training thread was seen doing. `p`: NULL when its working time is not known. */
+static void add_seen(struct gw_diag *d, enum gw_finding_id id, unsigned cause, double share, const struct gw_live_phases *p, const char *what)
 {
     double lost = fmin(share, 1 - d->busy);
     d->answer[id] = GW_SILENT;
@@ -42,9 +42,32 @@ static void add_seen(struct gw_diag *d, enum gw_finding_id id, double share, con
     gw_diag_seen(d, f, share, "share", "thread samples", _("%.0f %% of the time the training thread %s"), 100 * share,
                  what);
     gw_diag_against(d, f, NAN, "1", "", _("GPU work was not recorded: whether the GPU idled just then is not known"));
-    gw_live_where(d, f, GW_LIVE_LAUNCHER, ~0u, 0, 3);
-    gw_diag_fix(f, fix, _("gpuwhy diff before after"), "");
+    if (p)
+        gw_live_phases_where(d, p, f, cause, 3);
+    if (!f->where.len)
+        gw_live_where(d, f, GW_LIVE_LAUNCHER, ~0u, 0, 3);
+    gw_diag_fix(f, _(gw_live_phase_fix(id)), _("gpuwhy diff before after"), "");
     d->answer[id] = GW_FIRED;
+}
+
+/* Only what a function's name gives away, and only as far as nothing was launched meanwhile or the GPU had no work. */
+static double evaluates(const struct gw_live_phases *p)
+{
+    const struct gw_live_phase *x = p ? p->of + GW_CAUSE_EVALUATION : NULL;
+    return x && x->samples > 2 * x->guessed && x->idle >= 0.5 ? x->share * x->idle : 0;
+}
+
+static void add_all_seen(struct gw_diag *d, const double share[GW_CAUSE_COUNT])
+{
+    struct gw_live_phases *p = gw_arena_alloc(d->arena, sizeof *p);
+    if (p && !gw_live_phases_weigh(d, p))
+        p = NULL;
+    add_seen(d, GW_F_LOADER_STARVED, GW_CAUSE_DATA_WAIT, share[GW_CAUSE_DATA_WAIT], p, _("waits for the loader's workers"));
+    add_seen(d, GW_F_MAIN_LOADING, GW_CAUSE_MAIN_LOADING, share[GW_CAUSE_MAIN_LOADING], p, _("loads data itself"));
+    add_seen(d, GW_F_WORKER_RESPAWN, GW_CAUSE_RESPAWN, share[GW_CAUSE_RESPAWN], p, _("starts or ends loader workers"));
+    add_seen(d, GW_F_CHECKPOINT, GW_CAUSE_CHECKPOINT, share[GW_CAUSE_CHECKPOINT], p, _("saves a checkpoint"));
+    add_seen(d, GW_F_RECOMPILE, GW_CAUSE_COMPILE, share[GW_CAUSE_COMPILE], p, _("compiles code"));
+    add_seen(d, GW_F_EVALUATION, GW_CAUSE_EVALUATION, evaluates(p), p, _("evaluates, plots or logs"));
 }
 
 int gw_live_alone(struct gw_diag *d)
@@ -58,18 +81,7 @@ int gw_live_alone(struct gw_diag *d)
     if (seen_causes(d, l, share) > 0) {
         struct gw_live *own = (struct gw_live *)(uintptr_t)l; /* ours: made for this report */
         own->starved = fmin(share[GW_CAUSE_DATA_WAIT], 1 - d->busy);
-        add_seen(d, GW_F_LOADER_STARVED, share[GW_CAUSE_DATA_WAIT], _("waits for the loader's workers"),
-                 _("more workers, `persistent_workers=True`, `prefetch_factor=4`; time a few numbers and keep the last "
-                   "that still pays"));
-        add_seen(
-            d, GW_F_MAIN_LOADING, share[GW_CAUSE_MAIN_LOADING], _("loads data itself"),
-            _("let worker processes load: `DataLoader(..., num_workers=8, persistent_workers=True, pin_memory=True)`"));
-        add_seen(d, GW_F_WORKER_RESPAWN, share[GW_CAUSE_RESPAWN], _("starts or ends loader workers"),
-                 _("keep the workers: `DataLoader(..., persistent_workers=True)`"));
-        add_seen(d, GW_F_CHECKPOINT, share[GW_CAUSE_CHECKPOINT], _("saves a checkpoint"),
-                 _("save less often, or from a thread (`torch.distributed.checkpoint.async_save`)"));
-        add_seen(d, GW_F_RECOMPILE, share[GW_CAUSE_COMPILE], _("compiles code"),
-                 _("keep shapes stable: pad, or `torch.compile(model, dynamic=True)`"));
+        add_all_seen(d, share);
     }
     static const struct {
         enum gw_finding_id id;

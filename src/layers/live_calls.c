@@ -4,6 +4,7 @@
  * share of the step. See live.h.
  */
 #include <math.h>
+#include <string.h>
 
 #include "layers/live.h"
 
@@ -35,6 +36,7 @@
 #define LONG_COPY_S 100e-6
 /* Of the time that lines with waits take, how much is the waits': all of the calls' own, half of the rest. */
 #define LINE_PART 0.5
+enum { MANY_LOOKS = 30 /* samples whose shares have errors of some 0.1 */ };
 enum { MARK_SAMPLES = 2 }; /* samples inside waits that make a line one that waits */
 
 static double rate(const struct gw_diag *d, const struct gw_live *l, const char *name)
@@ -75,7 +77,25 @@ struct gw_live_lines {
     unsigned waiting; /* of them, inside a wait or a read */
     unsigned own;     /* outside of CUDA, innermost frame the user's own */
     unsigned library; /* outside of CUDA, innermost frame somewhere else */
+    /* Asleep or not, with a stack, outside of counted calls that are no launches; of them: surely issuing (in a launch, in PyTorch's own
+     * code, or in backward(), where autograd's thread issues), and perhaps (in an operator that the user's line calls). */
+    unsigned looks, issues, may_issue;
 };
+
+static void count_issuing(const struct gw_diag *d, struct gw_live_lines *x, const struct gw_event *e, const struct gw_stack_info *s)
+{
+    unsigned call = gw_sample_call(e);
+    int in_launch = call == GW_CALL_LAUNCH || call == GW_CALL_GRAPH;
+    if (!in_launch && call != GW_CALL_NONE)
+        return;
+    x->looks++;
+    if (gw_samples_cause(d->an, e) != GW_CAUSE_USER_CODE)
+        return;
+    if (in_launch || (s->user != s->inner && strstr(gw_trace_text(d->an->t, s->inner), "torch/")))
+        x->issues++;
+    else if (e->sub == GW_TS_RUNNING)
+        x->may_issue++;
+}
 
 static void count_lines(struct gw_diag *d, const struct gw_live *l, struct gw_live_lines *x)
 {
@@ -83,7 +103,10 @@ static void count_lines(struct gw_diag *d, const struct gw_live *l, struct gw_li
     for (size_t k = 0; k < lane->count; k++) {
         const struct gw_event *e = gw_ev(d->an, lane->order[k]);
         const struct gw_stack_info *s = e->kind == GW_KIND_SAMPLE ? gw_samples_stack(d->an, e) : NULL;
-        if (!s || e->start < l->from || e->start >= l->to || e->sub != GW_TS_RUNNING)
+        if (!s || e->start < l->from || e->start >= l->to)
+            continue;
+        count_issuing(d, x, e, s);
+        if (e->sub != GW_TS_RUNNING)
             continue;
         unsigned call = gw_sample_call(e);
         unsigned waits = call == GW_CALL_WAIT || call == GW_CALL_READ;
@@ -146,6 +169,26 @@ static double issuing(const struct gw_diag *d, const struct gw_live *l, double t
 static double other_calls(const struct gw_diag *d, const struct gw_live *l)
 {
     return rate(d, l, "cuda.copy_s") + rate(d, l, "cuda.allocation_s") + rate(d, l, "cuda.host_allocation_s");
+}
+
+struct issue { /* shares of the time */
+    double low, likely, high;
+};
+
+/* Share of the time in which kernels are issued: from the launch calls, corrected by samples where those say that it is more, or less.
+ * No more than the calls of other sorts leave. */
+static struct issue find_issue(const struct gw_diag *d, const struct gw_live *l, const struct gw_live_lines *x, double left)
+{
+    struct issue s = {issuing(d, l, ISSUE_LEAST), issuing(d, l, ISSUE_TIMES), issuing(d, l, ISSUE_MOST)};
+    if (x && x->looks >= MANY_LOOKS) {
+        double n = x->looks, sure = x->issues / n, perhaps = (x->issues + x->may_issue) / n;
+        double least = fmin(left * (sure - 2 * sqrt(sure * (1 - sure) / n)), s.high), /* beyond that PyTorch computes on the CPU */
+            most = left * (perhaps + 2 * sqrt(perhaps * (1 - perhaps) / n));
+        s.likely = fmin(fmax(s.likely, least), most);
+        s.low = fmin(fmax(s.low, least), s.likely);
+        s.high = fmax(fmin(s.high, most), s.likely);
+    }
+    return (struct issue){fmin(s.low, left), fmin(s.likely, left), fmin(s.high, left)};
 }
 
 struct stops { /* where the host asks the GPU for something and waits; a second */
@@ -226,10 +269,11 @@ int gw_live_calls_launch(struct gw_diag *d)
     double idle = 1 - d->busy, launches = rate(d, l, "cuda.launches"), slack = rate(d, l, "cuda.slack_s");
     /* What else the host was seen to do is not issuing, and the GPU's own work stays. */
     struct stops s = find_stops(d, l);
-    double most = fmin(fmax(0, 1 - other_calls(d, l) - s.inside - s.around), idle), lost = fmin(issuing(d, l, ISSUE_TIMES), most);
+    struct issue is = find_issue(d, l, lines_of(d, l), fmax(0, 1 - other_calls(d, l) - s.inside - s.around));
+    double lost = fmin(is.likely, idle);
     if (lost < GW_LIM_DATA_WAIT || slack > HARDLY_WAITS)
         return GW_SILENT;
-    struct gw_draft *f = add(d, GW_F_LAUNCH_BOUND, 0.3 * fmin(issuing(d, l, ISSUE_LEAST), most), lost * 0.65, fmin(issuing(d, l, ISSUE_MOST), most));
+    struct gw_draft *f = add(d, GW_F_LAUNCH_BOUND, 0.3 * fmin(is.low, idle), 0.65 * lost, fmin(is.high, idle));
     gw_diag_seen(d, f, launches, "1/s", "counted calls",
                  _("the job launches %.0f kernels a second, one every %.1f µs, and waits for the GPU in %.1f %% of the time: the GPU waits "
                    "for it"),
@@ -301,7 +345,7 @@ int gw_live_calls_preprocess(struct gw_diag *d)
     unsigned samples = x->samples;
     double own = samples ? (double)x->own / samples : 0, library = samples ? (double)x->library / samples : 0;
     /* The user's lines issue kernels, too: what issuing needs and the library's frames do not show is theirs. */
-    double share = fmin(own - fmax(0, issuing(d, l, ISSUE_TIMES) - library), 1 - d->busy);
+    double share = fmin(own - fmax(0, find_issue(d, l, x, 1).likely - library), 1 - d->busy);
     if (samples < 20 || share < GW_LIM_DATA_WAIT || rate(d, l, "cuda.slack_s") > HARDLY_WAITS)
         return GW_SILENT;
     struct gw_draft *f = add(d, GW_F_MAIN_PREPROCESS, 0.5 * share, share, own < 1 - d->busy ? own : 1 - d->busy);

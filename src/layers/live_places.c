@@ -3,7 +3,7 @@
 
 #include "layers/live.h"
 
-enum { MAX_LINES = 512, TALLY = 3 /* samples: two are no tally */ };
+enum { MAX_LINES = 512, TALLY = 3, /* samples: two are no tally */ EXACT = 2 /* but enough where each names the line for certain */ };
 
 struct line {
     uint32_t frame;
@@ -160,7 +160,7 @@ static size_t where_fits(struct gw_diag *d, struct gw_draft *f, const struct fit
 size_t gw_live_where_in_call(struct gw_diag *d, struct gw_draft *f, unsigned calls, size_t most)
 {
     const struct gw_live *l = gw_live_of(d);
-    return l ? where_fits(d, f, &(struct fits){.calls = calls}, l->from, l->to, TALLY, most) : 0;
+    return l ? where_fits(d, f, &(struct fits){.calls = calls}, l->from, l->to, calls & 1u << GW_CALL_NONE ? TALLY : EXACT, most) : 0;
 }
 
 /* --- findings whose calls carry no stack
@@ -249,7 +249,7 @@ static void in_labelled_runs(struct gw_diag *d, struct gw_draft *f, uint32_t lab
 static void in_fitting_samples(struct gw_diag *d, struct gw_draft *f, const struct row *r, int64_t from, int64_t to)
 {
     struct fits x = {.calls = r->calls};
-    if (r->calls && where_fits(d, f, &x, from, to, TALLY, 3) >= TALLY)
+    if (r->calls && where_fits(d, f, &x, from, to, EXACT, 3) >= EXACT)
         return;
     x = (struct fits){.causes = r->labels & ~(CAUSE(USER_CODE) | CAUSE(LAUNCH))};
     if (x.causes && where_fits(d, f, &x, from, to, TALLY, 3) >= TALLY)
@@ -273,7 +273,7 @@ static void name_lines(struct gw_diag *d, struct gw_draft *f, const struct row *
         gw_live_where(d, f, GW_LIVE_WORKER, ~0u, 0, 3);
     /* Where the library inside the job said that a thread was in a call of CUDA, the stack of that moment names the line exactly. */
     if (!has_file(f) && r->calls)
-        (void)where_fits(d, f, &(struct fits){.calls = r->calls}, from, to, TALLY, 3);
+        (void)where_fits(d, f, &(struct fits){.calls = r->calls}, from, to, EXACT, 3);
     if (!has_file(f))
         in_labelled_runs(d, f, r->labels, l);
     if (!has_file(f))

@@ -21,6 +21,7 @@ static void read_stack(const struct gw_analysis *an, const char *text, struct gw
     const char *at = text, *f;
     size_t n;
     int plumbing = 0, other = 0; /* frames further in than the one at hand */
+    int loads = 0;
     while (gw_stack_next(&at, &f, &n)) {
         int user = 0;
         uint32_t id = gw_intern_find(an->t->names, f, n);
@@ -40,11 +41,14 @@ static void read_stack(const struct gw_analysis *an, const char *text, struct gw
             if (!other)
                 out->flags |= GW_STACK_IDLE_WORKER;
         }
+        loads |= has(f, n, "torch/serialization.py(") && (has(f, n, "): load") || has(f, n, "): _load") || has(f, n, "): _legacy_load"));
         if (is_plumbing(f, n))
             plumbing = 1;
         else
             other = 1;
     }
+    if (loads) /* shards of data in torch's own format, read in the loop */
+        out->ctx = (out->ctx | GW_CTX_LOADING) & ~(uint32_t)GW_CTX_CHECKPOINT;
     if (out->ctx & GW_CTX_LOADING)
         out->ctx &= ~(uint32_t)GW_CTX_LOADER;
 }

@@ -12,7 +12,7 @@
 #include "import/record_internal.h"
 
 #define SEC 1000000000ll
-#define KEEP_AROUND (60 * SEC) /* of samples before and after the GPU work in the trace */
+#define KEEP_AROUND (300 * SEC) /* of samples before and after the GPU work in the trace: phases of the job are weighed over it */
 #define KEEP_ALONE (600 * SEC) /* without GPU work: the last ten minutes */
 #define LONGEST (1500000000ll) /* a thread is sampled every second at least; a longer hole is not known */
 enum { MAX_NAMES = 1 << 20, MAX_PROCESSES = 65536, MAX_LANES = 1 << 20 };

@@ -423,6 +423,8 @@ static const char *whole_run_note(struct gw_diag *d, const struct gw_report *r)
         return gw_arena_printf(d->arena, _("the window does not stand for the run: by hardware counters the GPU had no work for %.0f %% of the run, but for %.0f %% of the window; gains are those of the window"),
                                100 * a->idle, 100 * a->window_idle);
     }
+    if (d->stands < 1)
+        return gw_arena_printf(d->arena, _("the window stands for %.0f %% of the job's working time: gains are those of the whole run"), 100 * d->stands);
     if (d->dev && h && h->activity_missing)
         return gw_arena_printf(d->arena, _("whether the window stands for the run is not known, as there are no hardware counters over the whole run: %s"),
                                _(h->activity_missing));

@@ -210,11 +210,11 @@ unsigned gw_live_phases_cause(const struct gw_diag *d, const struct gw_live_phas
     unsigned c = gw_samples_cause(d->an, e);
     const char *stack = gw_trace_text(d->an->t, (uint32_t)e->arg1);
     *guessed = 0;
-    if (c != GW_CAUSE_USER_CODE)
+    if (c != GW_CAUSE_USER_CODE && c != GW_CAUSE_SLOW_OP)
         return c;
     if (names_evaluation(stack))
         return GW_CAUSE_EVALUATION;
-    *guessed = gw_sample_call(e) == GW_CALL_NONE && gw_samples_stack(d->an, e)->user && !is_model(stack) && in_idle(p, e->start);
+    *guessed = c == GW_CAUSE_USER_CODE && gw_sample_call(e) == GW_CALL_NONE && gw_samples_stack(d->an, e)->user && !is_model(stack) && in_idle(p, e->start);
     return *guessed ? GW_CAUSE_EVALUATION : c;
 }
 

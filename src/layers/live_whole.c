@@ -16,6 +16,7 @@
 #define UNKNOWN_LOW 0.5  /* share of a phase in which the GPU idles when nothing tells: a queue of work lasts for a while ... */
 #define UNKNOWN 0.85     /* ... but not for as long as the host saves, or makes processes */
 #define MOST 0.98        /* of the time; a gain of 50 is beyond what samples can tell apart from more */
+#define LIKE_STEPS 0.1   /* scaled by less, the gain of the run is still about that of a step */
 #define STRETCH_UP 0.8   /* a window with more of its time in a phase has too little else to be scaled up */
 
 struct row { /* a cause that comes as a phase */
@@ -24,25 +25,26 @@ struct row { /* a cause that comes as a phase */
     double low, likely; /* parts of the lost time that its repair saves: cautious, likely; hopeful is all of it */
     int needs_idle;     /* 1 = it may as well run beside the GPU's work, or on the GPU: idle time must be seen */
     int starts_heavy;   /* 1 = warm-up and the first epoch have more of it: what counts is the second half of the run */
+    int every_step;     /* 1 = it belongs to steps as a rule: what the window says of it is better than samples */
     const char *fix, *cost;
 };
 
 static const struct row rows[] = {
-    {GW_CAUSE_CHECKPOINT, GW_F_CHECKPOINT, 0.5, 1, 0, 0,
+    {GW_CAUSE_CHECKPOINT, GW_F_CHECKPOINT, 0.5, 1, 0, 0, 0,
      N_("save less often, and not in the loop: copy to pinned memory once, then write from a thread "
         "(`torch.distributed.checkpoint.async_save`)"),
      N_("host memory for one copy of the state; more work lost after a crash")},
-    {GW_CAUSE_EVALUATION, GW_F_EVALUATION, 0.5, 1, 1, 0,
+    {GW_CAUSE_EVALUATION, GW_F_EVALUATION, 0.5, 1, 1, 0, 0,
      N_("evaluate, plot and log less often, keep metrics on the GPU, or hand the numbers to another process"), ""},
-    {GW_CAUSE_RESPAWN, GW_F_WORKER_RESPAWN, 0.7, 1, 0, 0,
+    {GW_CAUSE_RESPAWN, GW_F_WORKER_RESPAWN, 0.7, 1, 0, 0, 0,
      N_("keep the workers: `DataLoader(..., persistent_workers=True)`, and build the loader once, outside the epoch loop"),
      N_("the workers' memory stays in use between epochs")},
-    {GW_CAUSE_COMPILE, GW_F_RECOMPILE, 0.5, 0.9, 0, 1, N_("keep shapes stable: pad, or `torch.compile(model, dynamic=True)`"),
+    {GW_CAUSE_COMPILE, GW_F_RECOMPILE, 0.5, 0.9, 0, 1, 0, N_("keep shapes stable: pad, or `torch.compile(model, dynamic=True)`"),
      N_("padding computes a little for nothing")},
-    {GW_CAUSE_DATA_WAIT, GW_F_LOADER_STARVED, 0.5, 0.85, 1, 1,
+    {GW_CAUSE_DATA_WAIT, GW_F_LOADER_STARVED, 0.5, 0.85, 1, 1, 1,
      N_("more workers, `persistent_workers=True`, `prefetch_factor=4`; time a few numbers and keep the last that still pays"),
      N_("host memory for each worker")},
-    {GW_CAUSE_MAIN_LOADING, GW_F_MAIN_LOADING, 0.5, 0.8, 1, 1,
+    {GW_CAUSE_MAIN_LOADING, GW_F_MAIN_LOADING, 0.5, 0.8, 1, 1, 1,
      N_("let worker processes load: `DataLoader(..., num_workers=8, persistent_workers=True, pin_memory=True)`"),
      N_("CPUs and memory for the workers")},
 };
@@ -199,6 +201,8 @@ static void look_at(struct whole *w, const struct row *r)
     const struct gw_draft *f = draft_of(w->d, r->id);
     if (!idles(w, r, x, &low, &idle) || (f && w->d->answer[r->id] != GW_FIRED)) /* a more specific finding took its place */
         return;
+    if (r->every_step && (f || w->d->answer[GW_F_WORKER_RESPAWN] == GW_FIRED)) /* new workers make it wait, too */
+        return;
     double window = in_window(w, r, idle), seen = w->p.of[r->cause].window;
     double error = SURE * hypot(error_of(x->share, (double)w->p.samples), isnan(seen) ? 0 : error_of(seen, (double)w->p.window_samples));
     double least = fmax(GW_LIM_SHARE, error);
@@ -224,7 +228,8 @@ static void scale(struct whole *w, double by, double high, int idle_only, int in
             continue;
         struct gw_gain g = f->f.gain;
         gw_diag_gain_set(f, scaled(g.low, fmin(by, 1)), scaled(g.likely, by), scaled(g.high, high));
-        f->f.now_step_ns = f->f.then_low_ns = f->f.then_high_ns = -1;
+        if (fabs(by - 1) > LIKE_STEPS)
+            f->f.now_step_ns = f->f.then_low_ns = f->f.then_high_ns = -1;
         if (in_doubt)
             lower_confidence(f);
     }

@@ -99,7 +99,7 @@ enum gw_policy_look { GW_PL_STAY, GW_PL_PROBE_ENDED, GW_PL_LULL, GW_PL_ENOUGH };
 struct gw_policy {
     uint64_t next_open;
     /* private: */
-    uint64_t start, opened, first_good, moved, cost;
+    uint64_t start, opened, moved, cost;
     uint64_t kernels;          /* of the open window, as last seen */
     uint32_t probes, lulls, good;
     int is_full;               /* the open window is no probe any more */

@@ -224,7 +224,6 @@ void gw_stream_release(struct gw_stream *s, struct gw_stream_block *b)
 
 const struct gw_stream_status *gw_stream_status(const struct gw_stream *s) { return &s->status; }
 int64_t gw_stream_file_bytes(const struct gw_stream *s) { return s->file_bytes; }
-const char *gw_stream_codec(const struct gw_stream *s) { return s->codec ? s->codec->name : "plain"; }
 
 /* ---- opening ---- */
 

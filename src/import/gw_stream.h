@@ -78,6 +78,5 @@ int gw_block_grow_head(struct gw_stream_block *b, size_t bytes);
 /* Valid once gw_stream_ended(). */
 const struct gw_stream_status *gw_stream_status(const struct gw_stream *s);
 int64_t gw_stream_file_bytes(const struct gw_stream *s); /* size on disk, -1 when unknown (a pipe) */
-const char *gw_stream_codec(const struct gw_stream *s);  /* "plain", "gzip", "zstd" */
 
 #endif

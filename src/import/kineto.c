@@ -375,7 +375,7 @@ int kineto_read(struct gw_trace *t, struct gw_stream *s, const char *path, const
         r.idle[r.idle_count++] = &r.batches[i];
     }
     r.pool = kineto_pool_create(threads - 1);
-    if (kineto_merge_init(&r.merge, t, threads) == GW_OK && r.pool) {
+    if (kineto_merge_init(&r.merge, t) == GW_OK && r.pool) {
         r.rc = GW_OK;
         read_all(&r);
         progress(&r, 1);

@@ -22,11 +22,10 @@ struct label {
     uint32_t name;
 };
 
-int kineto_merge_init(struct kineto_merge *m, struct gw_trace *t, int parsers)
+int kineto_merge_init(struct kineto_merge *m, struct gw_trace *t)
 {
     memset(m, 0, sizeof *m);
     m->t = t;
-    m->parsers = parsers;
     for (int i = 0; i < KINETO_THREADS_MAX; i++) {
         gw_array_init(&m->names[i], sizeof(uint32_t), 0);
         gw_array_init(&m->lanes[i], sizeof(uint32_t), 0);

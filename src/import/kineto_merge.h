@@ -4,7 +4,7 @@
  * Local numbers become the trace's, begin/end pairs become slices, metadata rows become names of lanes. Runs on the
  * thread that owns the trace, and on no other.
  *
- *     kineto_merge_init(&m, trace, parsers);
+ *     kineto_merge_init(&m, trace);
  *     for each batch in order: kineto_merge_add(&m, batch);
  *     kineto_merge_finish(&m);
  */
@@ -23,7 +23,6 @@ struct kineto_merge {
     struct gw_loss_count loss[GW_LOSS_COUNT]; /* put into the trace by kineto_merge_finish() */
 
     /* private */
-    int parsers;
     uint32_t last_name; /* of those whose memory is counted */
     size_t name_bytes;
     struct gw_array names[KINETO_THREADS_MAX],
@@ -36,7 +35,7 @@ struct kineto_merge {
     struct gw_array labels;        /* struct label: names for lanes */
 };
 
-int kineto_merge_init(struct kineto_merge *m, struct gw_trace *t, int parsers);
+int kineto_merge_init(struct kineto_merge *m, struct gw_trace *t);
 void kineto_merge_free(struct kineto_merge *m);
 /* 0 or GW_ENOMEM. At the trace's cap `full` is set, and the rest of the batch is left out. */
 int kineto_merge_add(struct kineto_merge *m, const struct kineto_batch *b);

@@ -107,8 +107,6 @@ void kineto_pool_destroy(struct kineto_pool *p)
     free(p);
 }
 
-int kineto_pool_parsers(const struct kineto_pool *p) { return p->threads + 1; }
-
 void kineto_pool_submit(struct kineto_pool *p, struct kineto_batch *b)
 {
     pthread_mutex_lock(&p->lock);

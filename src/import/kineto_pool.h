@@ -21,7 +21,6 @@ struct kineto_pool;
 /* Threads that cannot be started are done without. NULL when out of memory. */
 struct kineto_pool *kineto_pool_create(int threads);
 void kineto_pool_destroy(struct kineto_pool *p);      /* nothing may be in flight */
-int kineto_pool_parsers(const struct kineto_pool *p); /* parser numbers are below this */
 
 void kineto_pool_submit(struct kineto_pool *p, struct kineto_batch *b);
 int kineto_pool_waiting(struct kineto_pool *p); /* batches that nobody has begun */

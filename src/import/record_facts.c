@@ -90,8 +90,6 @@ static void gpu_fact(struct gw_record_import *im, const char *rest)
             *numbers[i].to = atof(eq + 1);
     if (strcmp(key, "name") == 0)
         g->name = gw_arena_strdup(im->t->arena, eq + 1);
-    else if (strcmp(key, "gpm") == 0)
-        g->has_gpm = strcmp(eq + 1, "yes") == 0;
     else if (strcmp(key, "uuid") == 0 && im->n_gpus < sizeof im->gpus / sizeof *im->gpus) {
         snprintf(im->gpus[im->n_gpus].uuid, sizeof im->gpus[0].uuid, "%s", eq + 1);
         im->gpus[im->n_gpus++].index = index;

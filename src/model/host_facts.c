@@ -4,10 +4,8 @@
 #include <math.h>
 #include <string.h>
 
-static const struct {
-    const char *id, *text;
-} states[] = {
-#define GW_THREAD_STATE(sym, id, text) {id, text},
+static const char *const states[] = {
+#define GW_THREAD_STATE(sym, id, text) id,
 #include "model/thread_states.def"
 #undef GW_THREAD_STATE
 };
@@ -18,8 +16,7 @@ static const char *const roles[] = {
 #undef GW_HOST_ROLE
 };
 
-const char *gw_thread_state_id(unsigned s) { return s < GW_TS_COUNT ? states[s].id : states[0].id; }
-const char *gw_thread_state_text(unsigned s) { return s < GW_TS_COUNT ? states[s].text : states[0].text; }
+const char *gw_thread_state_id(unsigned s) { return s < GW_TS_COUNT ? states[s] : states[0]; }
 const char *gw_host_role_id(unsigned r) { return r < GW_HR_COUNT ? roles[r] : roles[0]; }
 
 struct gw_host_facts gw_host_facts_unknown(void)

@@ -32,7 +32,6 @@ enum gw_thread_state {
     GW_TS_COUNT
 };
 const char *gw_thread_state_id(unsigned s);
-const char *gw_thread_state_text(unsigned s); /* untranslated */
 
 enum gw_host_role {
 #define GW_HOST_ROLE(sym, id, text) GW_HR_##sym,
@@ -59,7 +58,6 @@ struct gw_host_gpu {
     int64_t device; /* as in gw_device.id: NVML's index */
     const char *name;
     double memory_bytes, sm_clock_max_mhz, memory_clock_max_mhz, power_limit_w, power_default_w; /* NAN unknown */
-    int has_gpm;
 };
 
 /* A mount that loader or training threads were seen reading from. */

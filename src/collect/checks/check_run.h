@@ -45,7 +45,6 @@ struct gw_gpu_state {
     int64_t reason_samples;                             /* samples that know their reasons */
     double sm_loaded;                                   /* mean SM clock under load, MHz; NAN */
     double power_loaded;                                /* mean power under load, mW; NAN */
-    double util_mean;                                   /* mean utilization, percent; NAN */
     int64_t pstate_loaded;                              /* deepest under load */
     int64_t temp_max, margin_min;
     int64_t replay_first, replay_last,

@@ -78,15 +78,14 @@ struct gw_gpu_state gw_gpu_state_of(const struct gw_env *env, size_t gpu)
                               .width_now = GW_ENV_NONE,
                               .sm_loaded = NAN,
                               .power_loaded = NAN,
-                              .util_mean = NAN,
                               .pstate_loaded = GW_ENV_NONE,
                               .temp_max = GW_ENV_NONE,
                               .margin_min = GW_ENV_NONE,
                               .replay_first = GW_ENV_NONE,
                               .replay_last = GW_ENV_NONE,
                               .replay_ns = GW_ENV_NONE};
-    double sm = 0, power = 0, util = 0;
-    int64_t sm_n = 0, power_n = 0, util_n = 0;
+    double sm = 0, power = 0;
+    int64_t sm_n = 0, power_n = 0;
     const struct gw_sample *replay = NULL;
     for (int m = 0; m < GW_GPU_DYNAMIC; m++)
         st.last[m] = GW_ENV_NONE;
@@ -103,8 +102,6 @@ struct gw_gpu_state gw_gpu_state_of(const struct gw_env *env, size_t gpu)
         st.loaded += work;
         take_reasons(&st, s, work);
         take_link(&st, s, work || link_in_use(env, s));
-        if ((v = gw_sample_get(s, GW_GPU_UTIL)) != GW_ENV_NONE)
-            util += (double)v, util_n++;
         raise_to(&st.temp_max, gw_sample_get(s, GW_GPU_TEMP));
         v = gw_sample_get(s, GW_GPU_TLIMIT);
         if (v != GW_ENV_NONE && (st.margin_min == GW_ENV_NONE || v < st.margin_min))
@@ -130,7 +127,5 @@ struct gw_gpu_state gw_gpu_state_of(const struct gw_env *env, size_t gpu)
         st.sm_loaded = sm / (double)sm_n;
     if (power_n)
         st.power_loaded = power / (double)power_n;
-    if (util_n)
-        st.util_mean = util / (double)util_n;
     return st;
 }

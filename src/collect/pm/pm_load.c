@@ -148,12 +148,6 @@ unsigned gw_pm_load(struct gw_pm_libs *l, const struct gw_pm_hints *h)
     return GW_PS_STARTING;
 }
 
-void gw_pm_unload(struct gw_pm_libs *l)
-{
-    /* Neither CUPTI nor the driver is closed: both keep threads and exit handlers, and this process is about to end. */
-    memset(l, 0, sizeof *l);
-}
-
 int gw_pm_ordinal(const struct gw_pm_libs *l, const uint8_t uuid[16])
 {
     for (int i = 0; i < l->gpus; i++) {

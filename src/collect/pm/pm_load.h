@@ -2,12 +2,12 @@
  * pm_load.h - finds and opens libcuda and a libcupti with PM sampling, and knows the GPUs that CUDA sees.
  *
  * Only for the process that samples (pm_helper.c) and for tests: opening the driver costs some hundred ms and tens of MB,
- * and a crash inside it must hurt nobody. No context is made. One thread.
+ * and a crash inside it must hurt nobody. No context is made. One thread. Nothing is closed again: CUPTI and the driver keep
+ * threads and exit handlers, and the process that loaded them ends soon.
  *
  *     struct gw_pm_libs l;
  *     unsigned state = gw_pm_load(&l, &hints);     GW_PS_STARTING: all is there
  *     int ordinal = gw_pm_ordinal(&l, uuid);
- *     gw_pm_unload(&l);
  */
 #ifndef GW_PM_LOAD_H
 #define GW_PM_LOAD_H
@@ -38,7 +38,6 @@ struct gw_pm_libs {
 /* GW_PS_STARTING, or why not (GW_PS_NO_CUDA, _NO_CUPTI, _OLD_CUPTI, or what the result code means). Takes
  * CUDA_VISIBLE_DEVICES and CUDA_INJECTION64_PATH out of this process's environment, so that all GPUs are seen. */
 unsigned gw_pm_load(struct gw_pm_libs *l, const struct gw_pm_hints *h);
-void gw_pm_unload(struct gw_pm_libs *l);
 /* CUDA ordinal of the GPU, -1 when CUDA does not see it. */
 int gw_pm_ordinal(const struct gw_pm_libs *l, const uint8_t uuid[16]);
 /* Compute capability as 10 * major + minor; 0 unknown. */

@@ -79,7 +79,6 @@ int gw_proc_parse_stat(const char *text, struct gw_proc_stat *out)
     out->stime = v[11];
     out->threads = (int64_t)v[16];
     out->start_ticks = v[18];
-    out->rss_pages = v[20];
     out->processor = (int)v[35];
     out->blkio_ticks = fields > 38 ? v[38] : UINT64_MAX;
     return 0;
@@ -184,18 +183,7 @@ int gw_proc_status(int root, int pid, int tid, struct gw_proc_status *out)
     out->swap_bytes = kilobytes(buf, "VmSwap:");
     int64_t file = kilobytes(buf, "RssFile:"), shm = kilobytes(buf, "RssShmem:");
     out->shared_bytes = file < 0 ? -1 : file + (shm < 0 ? 0 : shm);
-    out->nspid = -1;
-    const char *p = strstr(buf, "\nNSpid:");
-    if (p) {
-        p += 7;
-        for (char *end; *p && *p != '\n'; p = end) {
-            long v = strtol(p, &end, 10);
-            if (end == p)
-                break;
-            out->nspid = (int)v;
-        }
-    }
-    p = strstr(buf, "\nCpus_allowed_list:");
+    const char *p = strstr(buf, "\nCpus_allowed_list:");
     if (p) {
         p += strlen("\nCpus_allowed_list:");
         p += strspn(p, " \t");
@@ -351,26 +339,3 @@ int gw_proc_holds_file(int root, int pid, const char *word)
     return found;
 }
 
-int gw_proc_cpulist_count(const char *list)
-{
-    int n = 0;
-    for (const char *p = list; *p;) {
-        char *end;
-        long a = strtol(p, &end, 10), b = a;
-        if (end == p || a < 0)
-            return 0;
-        if (*end == '-') {
-            p = end + 1;
-            b = strtol(p, &end, 10);
-            if (end == p || b < a)
-                return 0;
-        }
-        n += (int)(b - a + 1);
-        p = *end == ',' ? end + 1 : end;
-        if (*end && *end != ',' && *end != '\n')
-            return 0;
-        if (*end == '\n')
-            break;
-    }
-    return n;
-}

@@ -22,7 +22,6 @@ struct gw_proc_stat {
     uint64_t utime, stime;/* clock ticks */
     uint64_t minflt, majflt;
     uint64_t start_ticks; /* after boot */
-    uint64_t rss_pages;
     uint64_t blkio_ticks; /* waited for block I/O, where the kernel counts it */
 };
 
@@ -45,7 +44,6 @@ int gw_proc_io(int root, int pid, struct gw_proc_io *out);
 struct gw_proc_status {
     int64_t voluntary, involuntary; /* context switches; -1 unknown */
     int64_t rss_bytes, swap_bytes, shared_bytes;
-    int nspid;                      /* innermost pid; -1 unknown */
     char cpus_allowed[256];         /* list, "0-3,8" */
 };
 int gw_proc_status(int root, int pid, int tid, struct gw_proc_status *out);
@@ -63,7 +61,5 @@ int gw_proc_maps_has(int root, int pid, const char *word);
 size_t gw_proc_maps_path(int root, int pid, const char *word, char *out, size_t cap);
 int gw_proc_holds_file(int root, int pid, const char *word);
 
-/* Number of CPUs in a list such as "0-3,8"; 0 when it is no list. */
-int gw_proc_cpulist_count(const char *list);
 
 #endif

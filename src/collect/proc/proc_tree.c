@@ -31,7 +31,7 @@ struct gw_tree {
     uint64_t last_sample; /* CLOCK_MONOTONIC */
     uint64_t pace;        /* between two samples, as the caller makes them */
     int no_python;        /* reasons given */
-    int no_syscall, no_wchan, no_io; /* permission is missing; said once */
+    int no_syscall, no_io; /* permission is missing; said once */
     int overflow;
 };
 
@@ -67,22 +67,6 @@ void gw_tree_destroy(struct gw_tree *t)
 }
 
 void gw_tree_set_stacks(struct gw_tree *t, int on) { t->stacks = on; }
-
-size_t gw_tree_alive(const struct gw_tree *t)
-{
-    size_t n = 0;
-    for (size_t i = 0; i < t->np; i++)
-        n += t->p[i].alive != 0;
-    return n;
-}
-
-size_t gw_tree_focused(const struct gw_tree *t)
-{
-    size_t n = 0;
-    for (size_t i = 0; i < t->nt; i++)
-        n += t->t[i].alive && t->t[i].focus;
-    return n;
-}
 
 const struct gw_tree_process *gw_tree_process(const struct gw_tree *t, size_t i) { return i < t->np ? &t->p[i] : NULL; }
 

@@ -58,8 +58,6 @@ void gw_tree_destroy(struct gw_tree *t);
 void gw_tree_set_stacks(struct gw_tree *t, int on);
 void gw_tree_discover(struct gw_tree *t);
 void gw_tree_sample(struct gw_tree *t);
-size_t gw_tree_alive(const struct gw_tree *t);   /* processes */
-size_t gw_tree_focused(const struct gw_tree *t); /* threads that gw_tree_sample() looks at */
 /* Process `i` in order of first sight, or NULL past the end. */
 const struct gw_tree_process *gw_tree_process(const struct gw_tree *t, size_t i);
 /* Tells the tree that a process has our library inside (its record file exists). */

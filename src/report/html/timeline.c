@@ -521,8 +521,6 @@ static void window(struct gw_tl_build *b)
         bound[i] = an->steps.bound[i] - tl->zero;
     tl->steps = bound;
     tl->step_count = an->steps.count;
-    tl->step_first = an->steps.steady_first;
-    tl->step_last = an->steps.steady_last;
 }
 
 static int longest(const void *a, const void *b, void *spans)

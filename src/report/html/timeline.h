@@ -70,9 +70,9 @@ struct gw_timeline {
     int64_t zero;   /* on the recording's clock */
     int64_t length; /* ns */
     int64_t steady_start, steady_end;
-    const int64_t *steps;                     /* boundaries, step_count + 1 */
-    size_t step_count, step_first, step_last; /* steady steps are [first, last) */
-    int64_t focus[2][2];                      /* windows kept in full: start, end; end 0 none */
+    const int64_t *steps; /* boundaries, step_count + 1 */
+    size_t step_count;
+    int64_t focus[2][2];  /* windows kept in full: start, end; end 0 none */
     const char *const *names;
     size_t name_count;
     uint64_t names_left; /* names that did not fit: their spans have the last one, "..." */

@@ -16,18 +16,28 @@ static int is_plumbing(const char *s, size_t n)
            has(s, n, "threading.py(") || has(s, n, "socket.py(");
 }
 
+/* Code of PyTorch that runs operators. */
+static int is_operator(const char *s, size_t n)
+{
+    return has(s, n, "torch/nn/") || has(s, n, "torch/autograd/") || has(s, n, "torch/_tensor.py(") || has(s, n, "torch/functional.py(");
+}
+
 static void read_stack(const struct gw_analysis *an, const char *text, struct gw_stack_info *out)
 {
     const char *at = text, *f;
     size_t n;
     int plumbing = 0, other = 0; /* frames further in than the one at hand */
     int loads = 0;
+    int users = 1;               /* all of those are the user's */
     while (gw_stack_next(&at, &f, &n)) {
         int user = 0;
         uint32_t id = gw_intern_find(an->t->names, f, n);
         if (!id) /* "..." */
             continue;
         out->ctx |= gw_names_frame(gw_trace_text(an->t, id), &user);
+        if (users && is_operator(f, n))
+            out->flags |= GW_STACK_OPERATOR;
+        users = users && user;
         if (!out->inner)
             out->inner = id;
         if (user && !out->user)
@@ -103,6 +113,13 @@ int gw_samples_tells(const struct gw_analysis *an, const struct gw_event *e)
     return !an->stacked[e->lane] || e->sub == GW_TS_GIL || gw_samples_stack(an, e) != NULL;
 }
 
+/* PyTorch's threads for the backward pass, by their name: they run operators and no Python. */
+static int is_autograd(const struct gw_analysis *an, uint32_t lane)
+{
+    const struct gw_lane *l = gw_trace_lane(an->t, lane);
+    return l->name && strncmp(gw_trace_text(an->t, l->name), "pt_autograd_", strlen("pt_autograd_")) == 0;
+}
+
 unsigned gw_samples_cause(const struct gw_analysis *an, const struct gw_event *e)
 {
     static const struct {
@@ -118,6 +135,10 @@ unsigned gw_samples_cause(const struct gw_analysis *an, const struct gw_event *e
     for (size_t i = 0; s && i < sizeof rows / sizeof *rows; i++)
         if (s->ctx & rows[i].ctx)
             return rows[i].cause;
+    int is_awake = e->sub == GW_TS_RUNNING;
+    if (s ? (s->flags & GW_STACK_OPERATOR) && (is_awake || e->sub == GW_TS_FUTEX) /* asleep: in backward(), for autograd's thread */
+          : is_awake && is_autograd(an, e->lane))
+        return GW_CAUSE_SLOW_OP;
     switch (e->sub) {
     case GW_TS_GIL: return GW_CAUSE_LOCK;
     case GW_TS_POLL:

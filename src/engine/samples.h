@@ -16,8 +16,11 @@
 enum {
     GW_STACK_RESPAWN = 1u << 0,     /* makes or ends loader workers */
     GW_STACK_IDLE_WORKER = 1u << 1, /* a worker between two tasks */
-    GW_STACK_WORKER = 1u << 2
-}; /* inside a loader worker's loop */
+    GW_STACK_WORKER = 1u << 2,      /* inside a loader worker's loop */
+    /* In an operator of the framework, or in code that a module's forward() runs: what the host does there is issuing work or preparing
+     * its operators, not data. */
+    GW_STACK_OPERATOR = 1u << 3
+};
 
 struct gw_stack_info { /* by name id; zero where the name is no stack */
     uint32_t ctx;      /* GW_CTX_* of all its frames */

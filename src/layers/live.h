@@ -106,6 +106,12 @@ int gw_live_calls_copy(struct gw_diag *d);
 int gw_live_calls_allocator(struct gw_diag *d);
 int gw_live_calls_host_allocation(struct gw_diag *d);
 int gw_live_calls_preprocess(struct gw_diag *d);
+/* Issuing a kernel takes this many times its launch call, and at most (measured; see live_calls.c). */
+#define GW_LIVE_ISSUE 6.0
+#define GW_LIVE_ISSUE_MOST 9.0
+/* Without GPU records, host time of other sorts (live_host.c). `id`: GW_F_SLOW_OP, or GW_F_SHAPE_CHURN where shapes are always new. */
+int gw_live_host_operators(struct gw_diag *d, enum gw_finding_id id);
+int gw_live_host_simulator(struct gw_diag *d);
 /* 1 when values of the GPU are read so often that reads stand inside what a CUDA graph would have to hold. */
 int gw_live_calls_reads_between(struct gw_diag *d);
 /* The time in which `pid` launched kernels, without start and end. 1, or 0 when launches were not counted or took no second. */

@@ -70,6 +70,9 @@ static void add_all_seen(struct gw_diag *d, const double share[GW_CAUSE_COUNT])
     add_seen(d, GW_F_EVALUATION, GW_CAUSE_EVALUATION, evaluates(p), p, _("evaluates, plots or logs"));
 }
 
+static int slow_operators(struct gw_diag *d) { return gw_live_host_operators(d, GW_F_SLOW_OP); }
+static int shape_churn(struct gw_diag *d) { return gw_live_host_operators(d, GW_F_SHAPE_CHURN); }
+
 int gw_live_alone(struct gw_diag *d)
 {
     const struct gw_live *l = gw_live_of(d);
@@ -89,6 +92,9 @@ int gw_live_alone(struct gw_diag *d)
     } rows[] = {{GW_F_CPU_STARVED, gw_live_cpu_starved},
                 {GW_F_OVERSUBSCRIBED, gw_live_oversubscribed},
                 {GW_F_TOO_FEW_WORKERS, gw_live_too_few_workers},
+                {GW_F_SIMULATOR, gw_live_host_simulator},
+                {GW_F_SLOW_OP, slow_operators},
+                {GW_F_SHAPE_CHURN, shape_churn},
                 {GW_F_HOST_SYNC, gw_live_calls_sync},
                 {GW_F_LAUNCH_BOUND, gw_live_calls_launch},
                 {GW_F_PAGEABLE_COPY, gw_live_calls_copy},

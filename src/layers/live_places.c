@@ -185,6 +185,7 @@ static const struct row {
     {GW_F_EVALUATION, CAUSE(EVALUATION), 0, 0},
     {GW_F_SIMULATOR, CAUSE(SIMULATOR) | CAUSE(USER_CODE), 0, 0},
     {GW_F_MAIN_PREPROCESS, CAUSE(USER_CODE), 0, 0},
+    {GW_F_SLOW_OP, CAUSE(SLOW_OP), 0, 0},
     {GW_F_MAIN_LOADING, CAUSE(MAIN_LOADING), 0, 0},
     {GW_F_WORKER_RESPAWN, CAUSE(RESPAWN), 0, 0},
     {GW_F_LOADER_STARVED, CAUSE(DATA_WAIT), 0, 1},
@@ -255,7 +256,7 @@ static void in_fitting_samples(struct gw_diag *d, struct gw_draft *f, const stru
     if (x.causes && where_fits(d, f, &x, from, to, TALLY, 3) >= TALLY)
         return;
     if (r->id == GW_F_LAUNCH_BOUND) /* whatever it does that nothing else explains: it issues */
-        x = (struct fits){.calls = CALL(LAUNCH) | CALL(GRAPH) | 1u << GW_CALL_NONE, .causes = CAUSE(USER_CODE)};
+        x = (struct fits){.calls = CALL(LAUNCH) | CALL(GRAPH) | 1u << GW_CALL_NONE, .causes = CAUSE(USER_CODE) | CAUSE(SLOW_OP)};
     else if (r->id == GW_F_MAIN_PREPROCESS || r->id == GW_F_SIMULATOR)
         x = (struct fits){.calls = 1u << GW_CALL_NONE, .causes = CAUSE(USER_CODE), .is_own = 1};
     else

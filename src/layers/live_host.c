@@ -1,0 +1,129 @@
+/*
+ * live_host.c - a job whose GPU work was not recorded, and whose host neither calls CUDA all the time nor prepares data: operators that
+ * take long before they launch anything, shapes that are new in each step, a simulator. From counted calls and sampled threads; the
+ * host is what everything waits for, so a share of its time is a share of the step. See live.h.
+ */
+#include <math.h>
+
+#include "layers/live.h"
+
+/* Launches with a grid that the kernel did not have before: a job of steady shapes has none after its warm-up, apart from the odd last
+ * batch; one of twenty, still in the second half of the run, is a habit. */
+#define FRESH_SHARE 0.05
+/* Of the time in operators, what is not issuing, for them to be slow and not just many: four fifths is 30 launch calls a launch; jobs bound by
+ * their launches need 4.4 to 8.5 of them, 14 with much Python (live_calls.c). */
+#define SLOW_PART 0.8
+/* A simulator's turn: values are read (the action), a small input follows (the observation), few kernels lie between (the policy: tens;
+ * a training step has hundreds), and code of its own runs in between. */
+#define TURNS 20.0 /* a second */
+#define TURN_LAUNCHES 50.0
+#define TURN_CODE 0.25
+
+/* Shares of the launching thread's sampled time by cause (enum gw_cause). 0 = it was not sampled. */
+static int shares_of(const struct gw_diag *d, const struct gw_live *l, double share[GW_CAUSE_COUNT])
+{
+    double all = 0;
+    for (unsigned c = 0; c < GW_CAUSE_COUNT; c++)
+        share[c] = 0;
+    if (l->launcher == GW_NONE)
+        return 0;
+    const struct gw_lane *lane = gw_trace_lane(d->an->t, l->launcher);
+    for (size_t i = 0; i < lane->count; i++) {
+        const struct gw_event *e = gw_ev(d->an, lane->order[i]);
+        /* in a call of CUDA it is known what the thread does, with a stack or without */
+        if (e->kind != GW_KIND_SAMPLE || e->start < l->from || e->start >= l->to || !gw_samples_tells(d->an, e))
+            continue;
+        double ns = (double)(e->end - e->start);
+        all += ns;
+        if (gw_sample_call(e) == GW_CALL_NONE)
+            share[gw_samples_cause(d->an, e)] += ns;
+    }
+    for (unsigned c = 0; c < GW_CAUSE_COUNT && all > 0; c++)
+        share[c] /= all;
+    return all > 0;
+}
+
+static double rate(const struct gw_diag *d, const struct gw_live *l, const char *name)
+{
+    double v = gw_live_rate(l, d->an, name, -1, l->pid);
+    return isnan(v) ? 0 : v;
+}
+
+/* Share of the time in operators beyond what issuing their kernels takes, when that takes `times` as long as the calls. */
+static double slow_operators(const struct gw_diag *d, const struct gw_live *l, const double share[GW_CAUSE_COUNT], double times)
+{
+    double issue = times * (rate(d, l, "cuda.launch_s") + rate(d, l, "cuda.graph_launch_s"));
+    return fmin(fmax(0, share[GW_CAUSE_SLOW_OP] - issue), 1 - d->busy);
+}
+
+/* Of the launches in the second half, those with a new grid; NAN = not counted. */
+static double fresh_share(const struct gw_diag *d, const struct gw_live *l)
+{
+    struct gw_live half = *l;
+    half.from = l->from + (l->to - l->from) / 2;
+    double launches = rate(d, &half, "cuda.launches"), fresh = gw_live_rate(&half, d->an, "cuda.fresh_launches", -1, l->pid);
+    return launches > 0 ? fresh / launches : NAN;
+}
+
+static struct gw_draft *add(struct gw_diag *d, enum gw_finding_id id, double low, double likely, double high)
+{
+    struct gw_draft *f = gw_diag_add(d, id, (int64_t)(likely * (double)d->wall));
+    gw_diag_gain_set(f, 1 / (1 - low), 1 / (1 - likely), 1 / (1 - high));
+    f->f.confidence = GW_CONF_MEDIUM;
+    gw_diag_against(d, f, NAN, "1", "", _("GPU work was not recorded: whether the GPU idled just then is not known"));
+    return f;
+}
+
+int gw_live_host_operators(struct gw_diag *d, enum gw_finding_id id)
+{
+    const struct gw_live *l = gw_live_of(d);
+    double share[GW_CAUSE_COUNT];
+    if (!l || isnan(gw_live_rate(l, d->an, "cuda.launches", -1, l->pid)) || !shares_of(d, l, share))
+        return GW_NO_DATA;
+    double low = slow_operators(d, l, share, GW_LIVE_ISSUE_MOST), likely = slow_operators(d, l, share, GW_LIVE_ISSUE), high = slow_operators(d, l, share, 0);
+    double fresh = fresh_share(d, l);
+    int churns = fresh >= FRESH_SHARE;
+    if (isnan(fresh) && id == GW_F_SHAPE_CHURN)
+        return GW_NO_DATA;
+    if (low < GW_LIM_DATA_WAIT || likely < SLOW_PART * share[GW_CAUSE_SLOW_OP] || churns != (id == GW_F_SHAPE_CHURN))
+        return GW_SILENT;
+    struct gw_draft *f = add(d, id, low / 2, likely, high);
+    gw_diag_seen(d, f, share[GW_CAUSE_SLOW_OP], "share", "thread samples",
+                 _("%.0f %% of the time the training thread is inside operators, outside of calls of CUDA; issuing their kernels explains %.0f %%"),
+                 100 * share[GW_CAUSE_SLOW_OP], 100 * fmax(0, share[GW_CAUSE_SLOW_OP] - likely));
+    if (churns)
+        gw_diag_seen(d, f, fresh, "share", "counted calls",
+                     _("%.0f %% of the launches have a grid that their kernel did not have before, still in the second half of the run"), 100 * fresh);
+    gw_live_where_in_call(d, f, 1u << GW_CALL_NONE, 3);
+    if (churns)
+        gw_diag_fix(f, _("put samples of like length into one batch (bucketing) and pad to a few fixed sizes"), _("gpuwhy diff before after"),
+                    _("a little padding is computed for nothing"));
+    else
+        gw_diag_fix(f, _("keep its shapes stable (plans and heuristics are redone for each new one), or choose another backend for this operator"),
+                    _("gpuwhy diff before after"), "");
+    return GW_FIRED;
+}
+
+int gw_live_host_simulator(struct gw_diag *d)
+{
+    const struct gw_live *l = gw_live_of(d);
+    double share[GW_CAUSE_COUNT];
+    if (!l || isnan(gw_live_rate(l, d->an, "cuda.launches", -1, l->pid)) || !shares_of(d, l, share))
+        return GW_NO_DATA;
+    double reads = rate(d, l, "cuda.reads"), copies = rate(d, l, "cuda.copies"), launches = rate(d, l, "cuda.launches");
+    double named = share[GW_CAUSE_SIMULATOR], code = share[GW_CAUSE_USER_CODE], idle = 1 - d->busy;
+    int by_shape = reads >= TURNS && copies >= reads / 2 && launches <= TURN_LAUNCHES * reads && code >= TURN_CODE;
+    double lost = fmin(named + (by_shape ? code : 0), idle);
+    if (lost < GW_LIM_DATA_WAIT)
+        return GW_SILENT;
+    /* As gw_find_simulator(): with 2, 6 and 16 environments for one forward pass, all of the host's turn is shared. */
+    struct gw_draft *f = add(d, GW_F_SIMULATOR, 0.4 * idle, 0.8 * idle, 0.92 * idle);
+    if (by_shape)
+        gw_diag_seen(d, f, reads, "1/s", "counted calls",
+                     _("%.0f times a second a value is read, host code runs, and an input is sent back; %.0f launches lie between"), reads, launches / reads);
+    gw_diag_seen(d, f, lost, "share", "thread samples", _("%.0f %% of the time is spent there: low utilization is normal for such a job"), 100 * lost);
+    gw_live_where_in_call(d, f, 1u << GW_CALL_NONE, 3);
+    gw_diag_fix(f, _("look at environment steps per second; run many environments at once (vectorised, in processes of their own, or on the GPU) and let one forward pass serve all"),
+                _("environment steps per second"), _("on-policy data gets older"));
+    return GW_FIRED;
+}

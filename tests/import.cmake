@@ -6,6 +6,7 @@ gw_unit_test(import_decimal SOURCES test_import_decimal.c LIBS gw_import)
 gw_unit_test(import_kineto SOURCES test_import_kineto.c LIBS gw_import)
 gw_unit_test(import_damage SOURCES test_import_damage.c LIBS gw_import)
 gw_unit_test(import_stream SOURCES test_import_stream.c LIBS gw_import)
+gw_unit_test(record_hook SOURCES test_record_hook.c LIBS gw_import)
 
 gw_python_test(import_diff diff_reader.py $<TARGET_FILE:dump_events> --traces none)
 gw_python_test(import_diff_traces diff_reader.py $<TARGET_FILE:dump_events> --random 0 --traces ${GW_TRACES_DIR})

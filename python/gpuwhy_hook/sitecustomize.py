@@ -2,11 +2,13 @@
 
 `gpuwhy run` puts this folder in front of PYTHONPATH and the folder of the record into GPUWHY_HOOK. Python imports this file at
 its start, as it does with any sitecustomize; a sitecustomize of the job's own is loaded first, as if this one were not there.
-Nothing of torch is imported here: when the job imports it, a few methods are wrapped that run once an epoch or less:
+Nothing of torch is imported here: when the job imports it, a few methods are wrapped that run once an epoch or less, and torch is
+asked to tell of each step of an optimizer:
 
     DataLoader.__iter__     the loader's settings, and torch's precision settings, when an epoch begins
     SAMPLER.set_epoch       counted
     autograd.profiler       the recorder pauses while torch.profiler holds the GPU's activity records
+    optimizer.step()        its time; torch's settings at the 3rd, 10th, 100th ... step
 
 Only when `gpuwhy sweep` asks for it (GPUWHY_LOADER_...), gpuwhy_loader.py beside this file does more.
 
@@ -296,7 +298,117 @@ def _start():
                 sys.meta_path.remove(Finder)
             return spec
 
+    # --- steps: torch's public hook for all optimizers ------------------------------------------------------------------------
+
+    dense_calls, dense_ns = 65536, 300 * 10**9  # so long each step has its time; later some have
+    most_held, flush_ns = 256, 10**9
+    most_optimizers, most_lines, sparse_ns, sparse_flush_ns = 16, 1200, 10**9, 60 * 10**9
+    never = 1 << 63
+    now = time.time_ns if hasattr(time, "time_ns") else None
+    steps = {}
+
+    def forget_steps():
+        """At the start, and in a forked child."""
+        steps.clear()
+        steps.update(held=[], due=never, full=3, settings=3, calls=0, first=0, told=0, lines=0, numbers={}, kept={}, sparse=[], lock=threading.Lock())
+
+    def number_of(key):
+        """Small number of an optimizer, in order of their first steps; -1 for those past the most."""
+        numbers = steps["numbers"]
+        if key not in numbers:
+            if len(numbers) >= most_optimizers:
+                return -1
+            numbers[key] = len(numbers)
+        return numbers[key]
+
+    def write_steps(rows):
+        """Rows: (time, number of the optimizer, its steps since its row before)."""
+        steps["told"] += sum(r[2] for r in rows)
+        if not rows or steps["lines"] >= most_lines:
+            return
+        steps["lines"] += 1
+        us = [r[0] // 1000 for r in rows]
+        line = {"what": "steps", "n": steps["told"], "at": us[0] * 1000, "us": [b - a for a, b in zip(us, us[1:])]}
+        if any(r[1] for r in rows):
+            line["of"] = [r[1] for r in rows]
+        if any(r[2] != 1 for r in rows):
+            line["steps"] = [r[2] for r in rows]
+        write(line)
+
+    def thin_out(rows):
+        """Late in the job: one time a second and what was counted since."""
+        apart = sparse_ns * max(1, len(steps["numbers"]))
+        for t, number, _ in rows:
+            row = steps["kept"].setdefault(number, [0, 0])
+            row[1] += 1
+            if not 0 <= t - row[0] < apart:
+                steps["sparse"].append((t, number, row[1]))
+                row[0], row[1] = t, 0
+
+    def flush_steps(t):
+        rows, steps["held"] = steps["held"], []
+        steps["first"] = steps["first"] or t
+        steps["calls"] += len(rows)
+        calls, settings, due = steps["calls"], steps["settings"], t >= steps["due"]
+        dense = calls <= dense_calls and t - steps["first"] <= dense_ns
+        if calls >= settings:
+            steps["settings"] = 10 ** len(str(calls))  # 10, 100, ...
+        steps["full"] = max(1, min(most_held, steps["settings"] - calls))
+        if dense or due or steps["due"] == never:
+            steps["due"] = t + (flush_ns if dense else sparse_flush_ns)
+        numbers = {key: number_of(key) for _, key in rows}
+        rows = [(at, numbers[key], 1) for at, key in rows if numbers[key] >= 0]
+        if dense:
+            write_steps(rows)
+        else:
+            thin_out(rows)
+            if due or len(steps["sparse"]) >= most_held:
+                rows, steps["sparse"] = steps["sparse"], []
+                write_steps(rows)
+        if calls >= settings:
+            torch_settings()
+
+    def try_flush(t):
+        lock = steps["lock"]
+        if lock.acquire(False):  # another thread of the job does it
+            try:
+                flush_steps(t)
+            finally:
+                lock.release()
+
+    def patch_steps(_module):
+        """Both modules have to be there: the one that has the hook, and the one that tells when a step is compiled."""
+        optim, compiler = sys.modules.get("torch.optim.optimizer"), sys.modules.get("torch.compiler")
+        register = getattr(optim, "register_optimizer_step_post_hook", None)
+        compiling = getattr(compiler, "is_dynamo_compiling", None) or getattr(compiler, "is_compiling", None)
+        if register is None or compiling is None or now is None or not hasattr(os, "register_at_fork") or steps:
+            return
+        forget_steps()
+        flush = quietly(try_flush)
+
+        def gpuwhy_step(optimizer, _args, _kwargs):
+            if compiling():  # a constant for Dynamo, which then sees nothing of the rest
+                return
+            try:
+                t, held = now(), steps["held"]
+                held.append((t, id(optimizer)))
+                if len(held) >= steps["full"] or t >= steps["due"]:
+                    flush(t)
+            except Exception:  # pylint: disable=broad-except
+                pass
+
+        os.register_at_fork(after_in_child=forget_steps)
+        register(gpuwhy_step)
+
+    patches.update({"torch.optim.optimizer": quietly(patch_steps), "torch.compiler": quietly(patch_steps)})
+
     def at_exit():
+        torch = sys.modules.get("torch")
+        if torch is not None and setting(lambda: torch.cuda.is_initialized()):  # pylint: disable=unnecessary-lambda
+            torch_settings()
+        if steps and steps["lock"].acquire(False):
+            flush_steps(now())
+            write_steps(steps["sparse"])
         if state["pid"] != os.getpid():
             return
         with lock:

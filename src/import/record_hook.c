@@ -13,7 +13,8 @@
 #include "import/gw_json_scan.h"
 #include "import/record_internal.h"
 
-enum { MAX_HOOK_BYTES = 4 << 20, MAX_LOADERS = 1024, MAX_MEMBERS = 48 };
+#define FARTHEST_US ((int64_t)(GW_RECORD_FAR / 1000))
+enum { MAX_HOOK_BYTES = 4 << 20, MAX_LOADERS = 1024, MAX_MEMBERS = 48, MAX_OPTIMIZERS = 16, MAX_STEPS = 1 << 20 };
 
 struct member {
     const char *key;
@@ -28,9 +29,16 @@ struct line {
     size_t n;
 };
 
+struct noted { /* one step, as it stands in a line */
+    int64_t pid, optimizer;
+    struct gw_host_step step;
+};
+
 struct hook {
     struct gw_record_import *im;
     int64_t pid;
+    int64_t told;           /* steps that the process noted so far */
+    struct gw_array steps;  /* struct noted */
     struct gw_array loaders; /* struct gw_host_loader */
     struct gw_array ids;     /* int64_t, number of each loader in its process */
 };
@@ -156,6 +164,101 @@ static void on_torch(struct hook *h, const struct line *l)
         t->rank = rank;
 }
 
+/* Next number of a list of numbers; 0 at its end. */
+static int next_number(const char **at, const char *end, int64_t *v)
+{
+    const char *p = *at;
+    while (p < end && (*p == '[' || *p == ',' || *p == ' '))
+        p++;
+    int minus = p < end && *p == '-';
+    p += minus;
+    int64_t n = 0;
+    const char *digits = p;
+    for (; p < end && *p >= '0' && *p <= '9'; p++)
+        n = n < INT64_MAX / 100 ? 10 * n + (*p - '0') : n;
+    *at = p;
+    *v = minus ? -n : n;
+    return p > digits;
+}
+
+struct numbers {
+    const char *at, *end;
+};
+
+static struct numbers numbers_of(const struct line *l, const char *key)
+{
+    const struct member *m = find(l, key);
+    return m ? (struct numbers){m->value, m->value + m->len} : (struct numbers){NULL, NULL};
+}
+
+static int push_step(struct hook *h, int64_t at, int64_t optimizer, int64_t steps, uint32_t *seen)
+{
+    if (optimizer < 0 || optimizer >= MAX_OPTIMIZERS || steps < 1 || !gw_record_is_sane(h->im, (uint64_t)at))
+        return 0;
+    struct noted *n = gw_array_push(&h->steps);
+    if (n)
+        *n = (struct noted){h->pid, optimizer, {at - h->im->base_ns, steps}};
+    *seen |= 1u << optimizer;
+    return n != NULL;
+}
+
+/* {"n": all so far, "at": ns of the first, "us": [to the next, ...], "of": [optimizer, ...], "steps": [since its last, ...]} */
+static void on_steps(struct hook *h, const struct line *l)
+{
+    struct numbers us = numbers_of(l, "us"), of = numbers_of(l, "of"), steps = numbers_of(l, "steps");
+    int64_t at = number(l, "at", -1), n = number(l, "n", -1), sum = 0, more = 0;
+    size_t first = h->steps.len;
+    uint32_t seen = 0;
+    if (at < 0 || n < 0 || n > INT64_MAX / 2)
+        return;
+    do {
+        int64_t optimizer = 0, since = 1;
+        if ((of.at && !next_number(&of.at, of.end, &optimizer)) || (steps.at && !next_number(&steps.at, steps.end, &since)))
+            break;
+        if (more > FARTHEST_US || more < -FARTHEST_US)
+            break;
+        at += 1000 * more;
+        if (!push_step(h, at, optimizer, since, &seen))
+            break;
+        sum += since < INT32_MAX ? since : 0;
+    } while (us.at && next_number(&us.at, us.end, &more));
+    /* Lines were lost before this one: how many steps lie before its first rows is not known. */
+    struct noted *row = h->steps.data;
+    for (size_t i = first; n != h->told + sum && i < h->steps.len; i++)
+        if (seen & 1u << row[i].optimizer) {
+            row[i].step.steps = 0;
+            seen &= ~(1u << row[i].optimizer);
+        }
+    h->told = n;
+}
+
+/* The steps of each optimizer by itself. */
+static void give_steps(struct hook *h)
+{
+    const struct noted *row = h->steps.data;
+    struct gw_arena *arena = h->im->t->arena;
+    size_t n = h->steps.len, series = 0;
+    struct gw_host_steps *out = gw_arena_calloc(arena, GW_RECORD_MAX_STEPS, sizeof *out);
+    struct gw_host_step *step = gw_arena_calloc(arena, n, sizeof *step);
+    for (size_t i = 0; out && step && i < n;) { /* rows of a process stand together */
+        size_t end = i;
+        while (end < n && row[end].pid == row[i].pid)
+            end++;
+        for (int o = 0; o < MAX_OPTIMIZERS && series < GW_RECORD_MAX_STEPS; o++) {
+            struct gw_host_steps *s = out + series;
+            *s = (struct gw_host_steps){row[i].pid, o, step, 0};
+            for (size_t k = i; k < end; k++)
+                if (row[k].optimizer == o)
+                    step[s->count++] = row[k].step;
+            step += s->count;
+            series += s->count > 0;
+        }
+        i = end;
+    }
+    h->im->host->steps = series ? out : NULL;
+    h->im->host->steps_count = series;
+}
+
 static void take_line(struct hook *h, const char *s, const char *end)
 {
     struct line l = {.t = h->im->t};
@@ -170,6 +273,8 @@ static void take_line(struct hook *h, const char *s, const char *end)
         on_loader(h, &l);
     else if (strcmp(what, "torch") == 0)
         on_torch(h, &l);
+    else if (strcmp(what, "steps") == 0)
+        on_steps(h, &l);
 }
 
 static void read_file(struct hook *h, const char *path)
@@ -199,10 +304,12 @@ void gw_record_read_hooks(struct gw_record_import *im)
     struct dirent **list = NULL;
     gw_array_init(&h.loaders, sizeof(struct gw_host_loader), MAX_LOADERS);
     gw_array_init(&h.ids, sizeof(int64_t), MAX_LOADERS);
+    gw_array_init(&h.steps, sizeof(struct noted), MAX_STEPS);
     int n = scandir(im->folder, &list, is_hook, by_name);
     for (int i = 0; i < n; i++) {
         char path[PATH_MAX + 300];
         h.pid = strtoll(list[i]->d_name + 5, NULL, 10);
+        h.told = 0;
         snprintf(path, sizeof path, "%s/%s", im->folder, list[i]->d_name);
         if (i < GW_RECORD_MAX_FILES)
             read_file(&h, path);
@@ -215,6 +322,9 @@ void gw_record_read_hooks(struct gw_record_import *im)
         memcpy(out, h.loaders.data, h.loaders.len * sizeof *out);
     im->host->loader = out;
     im->host->loader_count = out ? h.loaders.len : 0;
+    if (h.steps.len)
+        give_steps(&h);
+    gw_array_free(&h.steps);
     gw_array_free(&h.loaders);
     gw_array_free(&h.ids);
 }

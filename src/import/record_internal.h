@@ -6,7 +6,7 @@
 #include "model/host_facts.h"
 #include "record/record_read.h"
 
-enum { GW_RECORD_MAX_FILES = 4096 };
+enum { GW_RECORD_MAX_FILES = 4096, GW_RECORD_MAX_STEPS = 256 }; /* the latter: optimizers of all processes together */
 
 struct gw_record_gpu { char uuid[48]; int64_t index; }; /* NVML's devices, from the facts */
 

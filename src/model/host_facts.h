@@ -81,6 +81,18 @@ struct gw_host_loader {
     int64_t length;          /* batches an epoch; -1 unknown */
 };
 
+/* Steps of one optimizer of one process, as the hook saw them end, in the order in which they came. The clock may have been set. */
+struct gw_host_step {
+    int64_t at;
+    int64_t steps; /* since the row before: 1 = that one alone; more late in a job, where few times are kept; 0 = not known */
+};
+struct gw_host_steps {
+    int64_t pid;
+    int optimizer; /* 0, 1, ... in the order of their first steps */
+    const struct gw_host_step *row;
+    size_t count;
+};
+
 struct gw_host_facts {
     int64_t from, to;      /* the time that samples and counters are kept for */
     int64_t recorded_ns;   /* length of the recording, -1 unknown */
@@ -102,6 +114,8 @@ struct gw_host_facts {
     size_t mount_count;
     const struct gw_host_loader *loader;
     size_t loader_count;
+    const struct gw_host_steps *steps;
+    size_t steps_count;
 
     const struct gw_activity *activity; /* of each GPU, over the whole run */
     size_t activity_count;

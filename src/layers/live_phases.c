@@ -135,7 +135,7 @@ static void add_idle(struct weigher *w, int64_t start, int64_t end, int64_t leas
 /* Long stretches without any work, by hardware counters; without those, without launches. */
 static void find_idle(struct weigher *w)
 {
-    int64_t least = w->d->an->median_step * STEPS_LONG > LONG_NS ? w->d->an->median_step * STEPS_LONG : LONG_NS;
+    int64_t step = w->d->dev ? w->d->an->median_step : -1, least = step > LONG_NS / STEPS_LONG ? (step < INT64_MAX / STEPS_LONG ? step * STEPS_LONG : INT64_MAX) : LONG_NS;
     const struct gw_activity *a = w->activity;
     const struct look *x = w->launches.data;
     int64_t start = 0, end = INT64_MIN;

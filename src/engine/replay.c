@@ -279,6 +279,37 @@ static struct gw_stream_state *stream_state(struct gw_array *streams, uint32_t l
     return s;
 }
 
+/* What one waiting call waited for: of the operations issued before it (those below `lim`), the last that ended by its end. */
+static void tie_wait(struct gw_build *b, struct gw_item *it, const uint32_t *by_end, size_t lim)
+{
+    const struct gw_replay *r = b->r;
+    if (it->wait_kind != GW_HOST_QUEUE_FULL && it->ops) { /* a blocking copy waits for itself */
+        it->dep = it->op + it->ops - 1;
+        int64_t own_end = gw_ev(b->an, r->op[it->dep].event)->end;
+        it->ret = it->end > own_end ? it->end - own_end : 0;
+        it->own = it->own < 2 * b->dev->launch_median ? it->own : 2 * b->dev->launch_median;
+        return;
+    }
+    size_t n = ended_by(b->an, r->op, by_end, r->nops, it->end + 2000);
+    for (size_t tries = 0; n > 0 && tries < GW_BACK_MAX; n--, tries++) {
+        if (by_end[n - 1] >= lim)
+            continue;
+        int64_t end = gw_ev(b->an, r->op[by_end[n - 1]].event)->end;
+        it->dep = by_end[n - 1];
+        if (end > it->start) { /* it did wait */
+            it->ret = it->end > end ? it->end - end : 0;
+            it->own = it->ret < it->own ? it->ret : it->own;
+            if (it->wait_kind == GW_HOST_QUEUE_FULL)
+                it->own = b->dev->launch_median;
+        } else if (it->wait_kind == GW_HOST_QUEUE_FULL) {
+            it->dep = GW_NONE; /* the GPU was not busy: a slow call, not a full queue */
+        }
+        break;
+    }
+    if (it->wait_kind == GW_HOST_QUEUE_FULL && it->dep == GW_NONE)
+        it->wait_kind = 0;
+}
+
 static int build_ops(struct gw_build *b)
 {
     struct gw_replay *r = b->r;
@@ -320,37 +351,11 @@ static int build_ops(struct gw_build *b)
             x->op = (uint32_t)i;
         x->ops++;
     }
-    /* what each waiting call waited for: of the operations issued before it, the last that ended by its end */
     for (size_t k = 0, before = 0; k < b->nitems; k++) { /* before: operations issued by then */
         size_t lim = it[k].ops && it[k].wait_kind == GW_HOST_QUEUE_FULL ? it[k].op : it[k].ops ? it[k].op + it[k].ops : before;
         before = it[k].ops ? it[k].op + it[k].ops : before;
-        if (!it[k].wait_kind)
-            continue;
-        if (it[k].wait_kind != GW_HOST_QUEUE_FULL && it[k].ops) { /* a blocking copy waits for itself */
-            it[k].dep = it[k].op + it[k].ops - 1;
-            int64_t own_end = gw_ev(b->an, r->op[it[k].dep].event)->end;
-            it[k].ret = it[k].end > own_end ? it[k].end - own_end : 0;
-            it[k].own = it[k].own < 2 * b->dev->launch_median ? it[k].own : 2 * b->dev->launch_median;
-            continue;
-        }
-        size_t n = ended_by(b->an, r->op, by_end, r->nops, it[k].end + 2000);
-        for (size_t tries = 0; n > 0 && tries < GW_BACK_MAX; n--, tries++) {
-            if (by_end[n - 1] >= lim)
-                continue;
-            int64_t end = gw_ev(b->an, r->op[by_end[n - 1]].event)->end;
-            it[k].dep = by_end[n - 1];
-            if (end > it[k].start) { /* it did wait */
-                it[k].ret = it[k].end > end ? it[k].end - end : 0;
-                it[k].own = it[k].ret < it[k].own ? it[k].ret : it[k].own;
-                if (it[k].wait_kind == GW_HOST_QUEUE_FULL)
-                    it[k].own = b->dev->launch_median;
-            } else if (it[k].wait_kind == GW_HOST_QUEUE_FULL) {
-                it[k].dep = GW_NONE; /* the GPU was not busy: a slow call, not a full queue */
-            }
-            break;
-        }
-        if (it[k].wait_kind == GW_HOST_QUEUE_FULL && it[k].dep == GW_NONE)
-            it[k].wait_kind = 0;
+        if (it[k].wait_kind)
+            tie_wait(b, it + k, by_end, lim);
     }
     rc = GW_OK;
 out:
@@ -385,6 +390,27 @@ static double scaled(const struct gw_whatif *w, const struct gw_think *k, uint32
     return ns;
 }
 
+/* Where item `it` starts that follows host code which ended at `start`. `shift`: ns by which the host is ahead of the record. */
+static double after_thinks(const struct gw_replay *r, const struct gw_whatif *w, const struct gw_item *it, double start, double *shift)
+{
+    double left = 0; /* recorded time from the end of piece k to the call */
+    for (uint32_t k = 0; k < it->thinks; k++)
+        left += (double)r->think[it->think + k].ns;
+    for (uint32_t k = 0; k < it->thinks; k++) {
+        const struct gw_think *t = r->think + it->think + k;
+        left -= (double)t->ns;
+        if (t->label == GW_CAUSE_DATA_WAIT && t->ns >= GW_STARVED_NS && !changes(w, GW_CAUSE_DATA_WAIT)) {
+            /* the workers deliver when they do, however fast dispatch is */
+            start = fmax(start, (double)(it->start - r->item[0].start) - left - *shift);
+        } else {
+            double ns = scaled(w, t, it->ctx);
+            *shift += changes(w, t->label) ? (double)t->ns - ns : 0; /* but a pause that is gone is gone for them too */
+            start += ns;
+        }
+    }
+    return start;
+}
+
 int64_t gw_replay_run(const struct gw_replay *r, const struct gw_whatif *w)
 {
     double *end = malloc((r->nops + 1) * sizeof *end);
@@ -400,22 +426,7 @@ int64_t gw_replay_run(const struct gw_replay *r, const struct gw_whatif *w)
         } else if (it->overlaps) {
             start = host_start + (double)(it->start - r->item[i - 1].start) * w->host_scale;
         } else {
-            start = host_end;
-            double left = 0; /* recorded time from the end of piece k to the call */
-            for (uint32_t k = 0; k < it->thinks; k++)
-                left += (double)r->think[it->think + k].ns;
-            for (uint32_t k = 0; k < it->thinks; k++) {
-                const struct gw_think *t = r->think + it->think + k;
-                left -= (double)t->ns;
-                if (t->label == GW_CAUSE_DATA_WAIT && t->ns >= GW_STARVED_NS && !changes(w, GW_CAUSE_DATA_WAIT)) {
-                    /* the workers deliver when they do, however fast dispatch is */
-                    start = fmax(start, (double)(it->start - r->item[0].start) - left - shift);
-                } else {
-                    double ns = scaled(w, t, it->ctx);
-                    shift += changes(w, t->label) ? (double)t->ns - ns : 0; /* but a pause that is gone is gone for them too */
-                    start += ns;
-                }
-            }
+            start = after_thinks(r, w, it, host_end, &shift);
         }
         double own = (double)it->own * w->host_scale * (it->ctx & w->ctx ? w->ctx_host_scale : 1.0);
         for (uint32_t k = 0; k < it->ops; k++) {

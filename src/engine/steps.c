@@ -231,20 +231,11 @@ static uint32_t main_stream(const struct gw_analysis *an, const struct gw_dev *d
     return best;
 }
 
-/* GPU-side boundaries of host-side marks: the start of the first operation launched at or after each mark. */
-static int bounds_from_marks(struct gw_analysis *an, struct gw_dev *dev, struct gw_found *f)
+/* Start of the first operation that was launched at or after each mark and before the next, INT64_MAX none: on the main stream
+ * (a batch prefetched on a stream of its own begins no step), or, where there is none, on any. `other`: n of room. */
+static void first_work(const struct gw_analysis *an, const struct gw_dev *dev, const struct gw_mark *at, size_t n, int64_t *first, int64_t *other)
 {
-    struct gw_steps *s = &an->steps;
-    size_t n = f->at.len;
-    struct gw_mark *at = f->at.data;
-    qsort(at, n, sizeof *at, cmp_mark);
-    uint32_t main = main_stream(an, dev); /* a batch prefetched on a stream of its own begins no step */
-    int64_t *first = gw_arena_calloc(an->arena, n, sizeof *first);
-    int64_t *other = gw_arena_calloc(an->arena, n, sizeof *other);
-    int64_t *bound = gw_arena_calloc(an->arena, n + 1, sizeof *bound);
-    int64_t *host = gw_arena_calloc(an->arena, n + 1, sizeof *host);
-    if (!first || !other || !bound || !host)
-        return GW_ENOMEM;
+    uint32_t main = main_stream(an, dev);
     for (size_t i = 0; i < n; i++)
         first[i] = other[i] = INT64_MAX;
     for (size_t i = 0; i < dev->nops; i++) {
@@ -263,32 +254,54 @@ static int bounds_from_marks(struct gw_analysis *an, struct gw_dev *dev, struct 
         int64_t *slot = (e->lane == main ? first : other) + lo;
         *slot = e->start < *slot ? e->start : *slot;
     }
-    for (size_t i = 0; i < n; i++) /* a step without work on the main stream begins with any work */
+    for (size_t i = 0; i < n; i++)
         first[i] = first[i] == INT64_MAX ? other[i] : first[i];
-    /* the longest stretch of steps with GPU work; empty ones (recorded on the host only) are left out */
-    size_t from = 0, len = 0, run = 0, empty = 0;
+}
+
+/* The longest stretch of steps with GPU work: [*from, *from + *len). Returns the number of empty ones (recorded on the host only). */
+static size_t longest_run(const struct gw_mark *at, const int64_t *first, size_t n, int ends, size_t *from, size_t *len)
+{
+    size_t run = 0, empty = 0;
+    *from = *len = 0;
     for (size_t i = 0; i < n; i++) {
         int hole = i && at[i].number >= 0 && at[i - 1].number >= 0 && at[i].number != at[i - 1].number + 1;
         if (first[i] == INT64_MAX || hole || (i && run && first[i] < first[i - 1])) {
-            empty += first[i] == INT64_MAX && !(f->ends && i + 1 == n); /* after the last end the recording stops */
+            empty += first[i] == INT64_MAX && !(ends && i + 1 == n); /* after the last end the recording stops */
             run = first[i] == INT64_MAX ? 0 : 1;
         } else {
             run++;
         }
-        if (run > len) {
-            len = run;
-            from = i + 1 - run;
+        if (run > *len) {
+            *len = run;
+            *from = i + 1 - run;
         }
     }
+    return empty;
+}
+
+/* GPU-side boundaries of host-side marks: the start of the first operation launched at or after each mark. */
+static int bounds_from_marks(struct gw_analysis *an, struct gw_dev *dev, struct gw_found *f)
+{
+    struct gw_steps *s = &an->steps;
+    size_t n = f->at.len, from, len;
+    struct gw_mark *at = f->at.data;
+    qsort(at, n, sizeof *at, cmp_mark);
+    int64_t *first = gw_arena_calloc(an->arena, n, sizeof *first);
+    int64_t *other = gw_arena_calloc(an->arena, n, sizeof *other);
+    int64_t *bound = gw_arena_calloc(an->arena, n + 1, sizeof *bound);
+    int64_t *host = gw_arena_calloc(an->arena, n + 1, sizeof *host);
+    if (!first || !other || !bound || !host)
+        return GW_ENOMEM;
+    first_work(an, dev, at, n, first, other);
+    s->empty = longest_run(at, first, n, f->ends, &from, &len);
+    if (!len)
+        return GW_OK;
     for (size_t i = 0; i < len; i++) {
         bound[i] = first[from + i];
         host[i] = at[from + i].at;
     }
-    int whole_next = len && from + len < n && first[from + len] != INT64_MAX && first[from + len] >= first[from + len - 1] &&
+    int whole_next = from + len < n && first[from + len] != INT64_MAX && first[from + len] >= first[from + len - 1] &&
                      (at[from + len].number < 0 || at[from + len].number == at[from + len - 1].number + 1);
-    s->empty = empty;
-    if (!len)
-        return GW_OK;
     bound[len] = whole_next ? first[from + len] : last_end(an, dev, from + len < n ? at[from + len].at : INT64_MAX);
     s->count = len;
     s->bound = bound;

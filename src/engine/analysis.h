@@ -86,6 +86,9 @@ struct gw_steps {
     size_t warmup;           /* leading steps left out for compilation or start-up */
 };
 
+/* Brought to the host in one step: a state (weights, their statistics), and not a few values. */
+#define GW_PHASE_STATE_BYTES 32000000
+
 /* A step that is a phase of its own: much longer than the median, for a reason that is not in the other steps. */
 struct gw_phase {
     int64_t start, end;  /* the step, GPU side */

@@ -7,10 +7,10 @@
 #include <stdlib.h>
 
 #include "engine/analysis.h"
+#include "engine/samples.h"
 
 #define GW_PHASE_FACTOR 3            /* a step this many times the median is a phase of its own */
 #define GW_PHASE_MIN_NS 1000000
-#define GW_CHECKPOINT_BYTES 32000000 /* brought to the host in one step for it to look like a checkpoint */
 
 struct gw_shape { /* what one step looks like */
     int64_t dur, to_host;
@@ -70,8 +70,37 @@ static void shapes(const struct gw_analysis *an, const struct gw_dev *d, struct 
     }
 }
 
+/* Stacks of sampled threads, where there are some, know a checkpoint by its names. */
+#define GW_STACKS_ENOUGH 5
+struct gw_seen {
+    const struct gw_analysis *an;
+    size_t stacks, saves;
+};
+
+static void on_sample(void *user, uint32_t event)
+{
+    struct gw_seen *seen = user;
+    const struct gw_event *e = gw_ev(seen->an, event);
+    seen->stacks += gw_samples_stack(seen->an, e) != NULL;
+    seen->saves += gw_samples_cause(seen->an, e) == GW_CAUSE_CHECKPOINT;
+}
+
+static int is_outlier(const struct gw_shape *s, int64_t median) { return s->dur > GW_PHASE_FACTOR * median && s->dur - median > GW_PHASE_MIN_NS; }
+
+/* 1 when the launching threads were seen often enough in the long steps, and never saving. */
+static int never_saves(const struct gw_analysis *an, const struct gw_dev *d, const struct gw_shape *s, int64_t median)
+{
+    struct gw_seen seen = {.an = an};
+    const struct gw_lane *lane = an->t->lanes.data;
+    for (uint32_t k = 0; an->stacks && k < an->t->lanes.len; k++)
+        for (size_t i = an->steps.steady_first; lane[k].type == GW_LANE_HOST && lane[k].pid == d->pid && i < an->steps.steady_last; i++)
+            if (is_outlier(s + i, median))
+                gw_samples_each(an, k, an->steps.bound[i], an->steps.bound[i + 1], on_sample, &seen);
+    return seen.stacks >= GW_STACKS_ENOUGH && !seen.saves;
+}
+
 /* What an outlier is; 0 = nothing we know. */
-static unsigned activity(const struct gw_shape *s, int64_t median, int64_t usual_to_host, int *guessed)
+static unsigned activity(const struct gw_shape *s, int64_t median, int64_t usual_to_host, int no_saves, int *guessed)
 {
     int64_t excess = s->dur - median, half = excess / 2;
     int64_t waits = s->cause[GW_CAUSE_DATA_WAIT];
@@ -83,9 +112,9 @@ static unsigned activity(const struct gw_shape *s, int64_t median, int64_t usual
     *guessed = 1;
     int64_t own = s->cause[GW_CAUSE_USER_CODE] + s->cause[GW_CAUSE_BLOCKING_COPY] + s->cause[GW_CAUSE_HOST_SYNC] +
                   s->cause[GW_CAUSE_CHECKPOINT];
-    if (s->to_host >= GW_CHECKPOINT_BYTES && s->to_host > 10 * usual_to_host && own > half)
+    if (s->to_host >= GW_PHASE_STATE_BYTES && s->to_host > 10 * usual_to_host && own > half)
         /* a checkpoint pickles and writes, which is no operator; statistics of the weights compute on the CPU */
-        return s->cpu_ops * 2 > s->cause[GW_CAUSE_USER_CODE] && s->cpu_ops > excess / 10 ? GW_CAUSE_EVALUATION : GW_CAUSE_CHECKPOINT;
+        return no_saves || (s->cpu_ops * 2 > s->cause[GW_CAUSE_USER_CODE] && s->cpu_ops > excess / 10) ? GW_CAUSE_EVALUATION : GW_CAUSE_CHECKPOINT;
     if (waits > excess / 5 && waits + s->cause[GW_CAUSE_USER_CODE] > half && s->cause[GW_CAUSE_USER_CODE] > excess / 20)
         return GW_CAUSE_RESPAWN;
     if (s->cause[GW_CAUSE_USER_CODE] > half)
@@ -101,7 +130,7 @@ static int belongs(unsigned cause, unsigned phase)
            cause == phase;
 }
 
-/* A checkpoint is one activity from its first wait to its last: the dispatch in between is its own too. */
+/* What brings a state to the host is one activity from its first wait to its last: the dispatch in between is its own too. */
 static void relabel_span(struct gw_analysis *an, struct gw_dev *d, const struct gw_phase *ph)
 {
     struct gw_piece *pieces = (struct gw_piece *)(uintptr_t)d->pieces;
@@ -119,7 +148,7 @@ static void relabel_span(struct gw_analysis *an, struct gw_dev *d, const struct 
     for (size_t i = 0; i < d->nops; i++) {
         uint32_t call = gw_ev(an, d->ops[i])->link;
         if (call != GW_NONE && gw_ev(an, call)->start >= from && gw_ev(an, call)->end <= to)
-            ctx[call] |= GW_CTX_CHECKPOINT;
+            ctx[call] |= ph->cause == GW_CAUSE_CHECKPOINT ? GW_CTX_CHECKPOINT : GW_CTX_EVAL;
     }
     for (size_t g = 0; g < d->ngaps; g++)
         for (uint32_t k = 0; d->gaps[g].start >= from && d->gaps[g].end <= to && k < d->gaps[g].pieces; k++)
@@ -144,7 +173,7 @@ static void relabel(struct gw_analysis *an, struct gw_dev *d, const struct gw_ph
     for (size_t i = 0; i < d->nruns; i++)
         if (runs[i].end > ph->start && runs[i].start < ph->end && belongs(runs[i].label, ph->cause))
             runs[i].label = ph->cause;
-    if (ph->cause == GW_CAUSE_CHECKPOINT)
+    if (ph->cause == GW_CAUSE_CHECKPOINT || (ph->cause == GW_CAUSE_EVALUATION && ph->to_host >= GW_PHASE_STATE_BYTES))
         relabel_span(an, d, ph);
 }
 
@@ -166,12 +195,13 @@ int gw_phases(struct gw_analysis *an, struct gw_dev *d)
     an->median_step = median;
     size_t outliers = 0;
     for (size_t i = 0; i < n; i++)
-        outliers += s[i].dur > GW_PHASE_FACTOR * median && s[i].dur - median > GW_PHASE_MIN_NS;
+        outliers += (size_t)is_outlier(s + i, median);
+    int no_saves = never_saves(an, d, s, median);
     for (size_t i = an->steps.steady_first; n >= 4 && outliers * 2 < n && i < an->steps.steady_last; i++) {
-        if (s[i].dur <= GW_PHASE_FACTOR * median || s[i].dur - median <= GW_PHASE_MIN_NS)
+        if (!is_outlier(s + i, median))
             continue;
         int guessed;
-        unsigned what = activity(s + i, median, usual, &guessed);
+        unsigned what = activity(s + i, median, usual, no_saves, &guessed);
         if (!what)
             continue;
         ph[an->nphases] = (struct gw_phase){.start = an->steps.bound[i], .end = an->steps.bound[i + 1], .step = i,

@@ -65,12 +65,12 @@ static struct gw_draft *phase_finding(struct gw_diag *d, enum gw_finding_id id, 
     low.op_scale = without_phase_copies(d, cause, 0.5f, 0);
     gone.remove = 1u << cause;
     gone.op_scale = without_phase_copies(d, cause, 0.0f, 1);
-    if (cause == GW_CAUSE_CHECKPOINT) {
-        low.ctx = gone.ctx = GW_CTX_CHECKPOINT;
+    if (cause == GW_CAUSE_CHECKPOINT || (*n && *bytes / (int64_t)*n >= GW_PHASE_STATE_BYTES)) { /* all that brings the state goes with it */
+        low.ctx = gone.ctx = cause == GW_CAUSE_CHECKPOINT ? GW_CTX_CHECKPOINT : GW_CTX_EVAL;
         low.ctx_host_scale = 0.5;
         gone.ctx_host_scale = 0;
+        gone.drop_wait = 1u << GW_CAUSE_BLOCKING_COPY;
     }
-    gone.drop_wait = cause == GW_CAUSE_CHECKPOINT ? 1u << GW_CAUSE_BLOCKING_COPY : 0;
     gw_diag_gain(d, f, &low, &gone, &gone);
     /* host code alone, in a recording that has no words for host code, may be anything */
     f->f.confidence = !guessed ? GW_CONF_HIGH : cause == GW_CAUSE_EVALUATION && !d->an->ranges ? GW_CONF_LOW : GW_CONF_MEDIUM;

@@ -8,6 +8,7 @@ parallel for the same reason.
 """
 import json
 import os
+import pty
 import shutil
 import signal
 import subprocess
@@ -358,6 +359,246 @@ def case_wrong_usage():
     p = subprocess.run([GPUWHY, "sweep", "--vary", "w=1,2", "--metric", "lines", "--", "/nonexistent/job", "{w}"], env=s.env(), stdout=subprocess.PIPE,
                        stderr=subprocess.PIPE, universal_newlines=True)
     assert p.returncode == 2 and "cannot be started" in p.stderr, (p.returncode, p.stderr)
+    s.close()
+
+
+# --- what users do ---------------------------------------------------------------------------------------------------------------
+
+STEADY = "import sys, time\nw = float(sys.argv[1])\nwhile True: time.sleep(0.04 / w); print('step')\n"
+ONCE = ["--metric", "lines", "--repeats", "1"]
+
+
+def case_resume_with_blanks_in_values():
+    script = "import sys, time\nd = {'a b': 0.04, 'c %20 d': 0.02}[sys.argv[1]]\nwhile True: time.sleep(d); print(1)\n"
+    s = Sweep(script)
+    for resumed in (0, 2):
+        s.run(ONCE + ["--vary", "m=a b,c %20 d", "--resume", os.path.join(s.dir, "state")], ["{m}"])
+        assert s.json["resumed_runs"] == resumed and s.json["runs"] == 2, s.out
+        assert abs(s.points["c %20 d"]["rate"] - 49) < 4, s.out
+    s.close()
+
+
+def case_resume_after_a_torn_line():
+    """What follows a line that was not finished must not become part of it, however often the sweep is resumed."""
+    s = Sweep(STEADY)
+    state = os.path.join(s.dir, "state")
+    s.run(ONCE + ["--vary", "w=1,2", "--resume", state], ["{w}"])
+    with open(state, "a") as f:
+        f.write("run 4 0 1 3 5.0 0.0")
+    for resumed in (2, 3):
+        s.run(ONCE + ["--vary", "w=1,2,4", "--resume", state], ["{w}"])
+        assert s.json["resumed_runs"] == resumed and s.points["4"]["rate"] > 60, s.out
+    with open(state, "w") as f:
+        f.write("gpuwhy.sweep-st")
+    s.run(ONCE + ["--vary", "w=1,2", "--resume", state], ["{w}"])
+    assert s.json["resumed_runs"] == 0 and s.json["runs"] == 2, s.out
+    s.close()
+
+
+def case_resume_notices_a_change_at_the_end():
+    s = Sweep(STEADY)
+    options = ONCE + ["--vary", "w=1,2", "--resume", os.path.join(s.dir, "state")]
+    s.run(options, ["{w}", "x" * 3000, "a"])
+    s.run(options, ["{w}", "x" * 3000, "b"], status=3)
+    assert "another command" in s.err, s.err
+    s.close()
+
+
+def case_resume_cannot_be_written():
+    """Said before the first run, not after it."""
+    s = Sweep("import sys\nopen(sys.argv[2], 'w')\n")
+    s.run(ONCE + ["--vary", "w=1,2", "--resume", os.path.join(s.dir, "nowhere", "state")], ["{w}", os.path.join(s.dir, "ran")], status=3)
+    assert "--resume a file that can be written" in s.err and not os.path.exists(os.path.join(s.dir, "ran")), s.err
+    s.close()
+
+
+def case_resume_file_gets_lost():
+    """The disk fills up meanwhile: the report comes all the same."""
+    s = Sweep("import os, sys, time\nw, d = float(sys.argv[1]), sys.argv[2]\nif w == 2: os.rename(d, d + '2')\n"
+              "while True: time.sleep(0.04 / w); print('step')\n")
+    folder = os.path.join(s.dir, "states")
+    os.mkdir(folder)
+    s.run(ONCE + ["--vary", "w=1,2,3", "--resume", os.path.join(folder, "state")], ["{w}", folder])
+    assert s.json["runs"] == 3 and s.err.count("--resume a file that can be written") == 1, s.err
+    s.close()
+
+
+def case_long_tmpdir():
+    s = Sweep(STEADY)
+    deep = os.path.join(s.dir, "scratch-of-a-cluster", "users", "someone", "jobs", "12345678")
+    os.makedirs(deep)
+    p = subprocess.run(s.command(ONCE + ["--vary", "w=1,2"], ["{w}"]), env=dict(s.env(), TMPDIR=deep), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                       stderr=subprocess.PIPE, universal_newlines=True, timeout=60)
+    assert p.returncode == 0 and os.listdir(deep) == [], (p.returncode, p.stderr)
+    s.close()
+
+
+def case_decimal_commas():
+    for text, want in (("12,75", 12.75), ("1,234.5", 1234.5), ("1.234,5", 1234.5), ("1,234", 1234), ("0,125", 0.125), ("1.234.567", 1234567), ("7.5", 7.5)):
+        script = "import time\nwhile True: time.sleep(0.02); print('rate: %s/s')\n" % text
+        s = Sweep(script).run(["--vary", "w=1,2", "--metric", "rate: ([0-9.,]+)/s", "--repeats", "1"], ["{w}"])
+        assert abs(s.points["1"]["rate"] - want) < 1e-6, (text, s.points["1"]["rate"])
+        s.close()
+
+
+def case_output_without_newlines():
+    """A dot for each step, and words on a line that never ends; the digits of a number are one match."""
+    for pattern, words in (("[.]", "'.'"), ("step [0-9]+", "' step %d' % i")):
+        script = "import sys, time\nw = float(sys.argv[1])\nfor i in range(10**6): time.sleep(0.02 / w); sys.stdout.write(%s); sys.stdout.flush()\n" % words
+        s = Sweep(script).run(["--vary", "w=1,2", "--metric", pattern, "--repeats", "1"], ["{w}"])
+        assert abs(s.points["1"]["rate"] / 49 - 1) < 0.1 and abs(s.points["2"]["rate"] / 96 - 1) < 0.1, s.out
+        s.close()
+    s = Sweep("import time\nwhile True: time.sleep(0.04); print('loss ' * 4)\n").run(["--vary", "w=1,2", "--metric", "loss", "--repeats", "1"], ["{w}"])
+    assert abs(s.points["1"]["rate"] / 98 - 1) < 0.1, s.out  # each match, also on one line
+    s.close()
+
+
+def case_users_environment():
+    """--env holds beside what the sweep sets itself; ${w} is a variable of the shell, and no place for a value."""
+    s = Sweep("import mine, os, time\nassert os.environ['PYTHONUNBUFFERED'] == '2'\nwhile True: time.sleep(mine.STEP); print(1)\n")
+    os.mkdir(os.path.join(s.dir, "src"))
+    with open(os.path.join(s.dir, "src", "mine.py"), "w") as f:
+        f.write("STEP = 0.02\n")
+    s.run(ONCE + ["--vary", "w=1,2", "--env", "W={w}", "--env", "PYTHONPATH=src", "--env", "PYTHONUNBUFFERED=2"], [])
+    assert s.verdict["kind"] == "flat", (s.out, s.err)
+    s.close()
+    s = Sweep("import sys, time\nassert sys.argv[1] in ('1', '2'), sys.argv\nwhile True: time.sleep(0.02); print(1)\n")
+    p = subprocess.run([GPUWHY, "sweep"] + QUICK + ONCE + ["--vary", "w=1,2", "--env", "w={w}", "--", "sh", "-c", "exec %s %s ${w}" % (PY, s.script)],
+                       env=s.env(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True, timeout=60)
+    assert p.returncode == 0 and "flat" in p.stdout, (p.stdout, p.stderr)
+    s.close()
+
+
+def case_the_jobs_own_reason():
+    """Why it failed is the job's last word, when that says something."""
+    progress = "import os, sys, time\nfor i in range(20): sys.stderr.write('\\r%d/99 [5.00it/s]' % i)\n"
+    for script, why in (("import no_such_thing\n", "ModuleNotFoundError: No module named 'no_such_thing'"),
+                        (progress + "os.kill(os.getpid(), 11)\n", "killed by signal 11"), (progress + "os.kill(os.getpid(), 9)\n", "killed by signal 9, as"),
+                        ("import sys\nsys.exit(137)\n", "killed by signal 9, as"), ("import sys\nsys.exit(4)\n", "ended with status 4")):
+        s = Sweep(script).run(["--loader", "workers", "--vary", "workers=0,1", "--repeats", "1"], [], status=3)
+        assert why in s.points["0"]["why"], (why, s.points["0"])
+        s.close()
+
+
+def case_the_kernel_ends_it_for_memory():
+    """In a cgroup that is too small for two workers' worth of memory."""
+    for root, limit in (("/sys/fs/cgroup", "memory.max"), ("/sys/fs/cgroup/memory", "memory.limit_in_bytes")):
+        group = os.path.join(root, "gwsweep-%d" % os.getpid())
+        try:
+            os.mkdir(group)
+            with open(os.path.join(group, limit), "r+") as f:
+                f.write("80M")
+            break
+        except OSError:
+            if os.path.isdir(group):
+                os.rmdir(group)
+    else:
+        raise runner.Skip("no cgroup can be made")
+    script = ("import os, sys, time\nopen(sys.argv[2] + '/cgroup.procs', 'w').write(str(os.getpid()))\nw = int(sys.argv[1])\n"
+              "x = bytearray(30 << 20) if w == 1 else b'1' * (300 << 20)\nwhile True: time.sleep(0.02); print(1)\n")
+    s = Sweep(script)
+    try:
+        s.run(ONCE + ["--vary", "w=1,2"], ["{w}", group])
+        assert s.points["1"]["state"] == "measured", s.out
+        assert s.points["2"]["outcome"] == "out-of-memory" and "the host's memory ran out" in s.points["2"]["why"], s.points["2"]
+    finally:
+        for _ in range(50):
+            try:
+                os.rmdir(group)
+                break
+            except OSError:
+                time.sleep(0.1)
+    s.close()
+
+
+def case_budget_is_too_small():
+    s = Sweep("import time\ntime.sleep(100)\n").run(["--vary", "w=1,2", "--metric", "lines", "--budget", "1s"], ["{w}"], status=3)
+    assert s.json["ended"] == "budget" and "--budget ended before a step was seen" in s.err and "pattern" not in s.err, s.err
+    s.close()
+
+
+def start(s, options, args, **kw):
+    return subprocess.Popen(s.command(options, args), cwd=s.dir, env=s.env(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                            universal_newlines=True, **kw)
+
+
+def case_ends_by_the_signal_it_got():
+    for signo in (signal.SIGTERM, signal.SIGHUP):
+        s = Sweep(STEADY)
+        p = start(s, ONCE + ["--vary", "w=1,2"], ["{w}"])
+        p.stderr.readline()
+        p.send_signal(signo)
+        out, _ = p.communicate(timeout=30)
+        assert p.returncode == -signo and "interrupted before" in out, (p.returncode, out)
+        s.close()
+    s = Sweep(STEADY)  # as nohup does it
+    p = start(s, ONCE + ["--vary", "w=1,2"], ["{w}"], preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
+    p.stderr.readline()
+    p.send_signal(signal.SIGHUP)
+    out, _ = p.communicate(timeout=30)
+    assert p.returncode == 0 and "interrupted" not in out, (p.returncode, out)
+    s.close()
+
+
+def case_interrupted_between_two_runs():
+    """Whenever Ctrl-C comes, what is known is reported."""
+    s = Sweep("import sys\nsys.exit(1)\n")
+    for i in range(8):
+        p = start(s, ["--vary", "w=1..100", "--metric", "lines", "--exhaustive"], ["{w}"])
+        p.stderr.readline()
+        time.sleep(0.005 * i)
+        p.send_signal(signal.SIGINT)
+        out, _ = p.communicate(timeout=30)
+        assert p.returncode == -signal.SIGINT and "interrupted before" in out and "w=1 " in out, (i, p.returncode, out)
+    s.close()
+
+
+def case_stopped_meanwhile():
+    """Ctrl-Z stops the job too, and the run that it fell into is made again."""
+    s = Sweep("import os, sys, time\nopen(sys.argv[2], 'a').write('%d\\n' % os.getpid())\nwhile True: time.sleep(0.02); print(1)\n")
+    pids = os.path.join(s.dir, "pids")
+    p = start(s, ONCE + ["--vary", "w=1,2"], ["{w}", pids])
+    end = time.monotonic() + 20
+    while not os.path.exists(pids) and time.monotonic() < end:
+        time.sleep(0.05)
+    time.sleep(0.4)
+    p.send_signal(signal.SIGTSTP)
+    time.sleep(1.5)
+    with open(pids) as f:
+        job = f.read().split()
+    with open("/proc/%s/stat" % job[0]) as f:
+        state = f.read().rsplit(")", 1)[1].split()[0]
+    p.send_signal(signal.SIGCONT)
+    out, err = p.communicate(timeout=60)
+    with open(os.path.join(s.dir, "out.json")) as f:
+        points = json.load(f)["points"]
+    assert len(job) == 1 and state == "T", (job, state)
+    assert p.returncode == 0 and all(abs(x["rate"] / 49 - 1) < 0.1 for x in points), (out, err)
+    with open(pids) as f:
+        assert len(f.read().split()) == 3
+    s.close()
+
+
+def case_progress_on_a_terminal_only():
+    s = Sweep(STEADY)
+    main, end = pty.openpty()
+    p = subprocess.Popen(s.command(ONCE + ["--vary", "w=1,2"], ["{w}"]), env=dict(s.env(), TERM="xterm", COLUMNS="100"), stdin=subprocess.DEVNULL,
+                         stdout=subprocess.DEVNULL, stderr=end)
+    os.close(end)
+    seen = b""
+    while True:
+        try:
+            got = os.read(main, 4096)
+        except OSError:
+            break
+        if not got:
+            break
+        seen += got
+    os.close(main)
+    p.wait()
+    assert b"run 1 of about 2" in seen and b"run 2 of about 2" in seen and b" s left" in seen and b"\r" in seen, seen
+    s.run(ONCE + ["--vary", "w=1,2"], ["{w}"])
+    assert "of about" not in s.err and "\r" not in s.err and len(s.err.splitlines()) == 2, s.err
     s.close()
 
 

@@ -1,6 +1,7 @@
 /* cmd_sweep.c - `gpuwhy sweep --vary NAME=VALUES [--] COMMAND...`: measures a job at several settings and finds the
  * knee. */
 #include <ctype.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -224,14 +225,30 @@ static int64_t a_time(struct argp_state *state, const char *option, const char *
     return ns;
 }
 
+/* FNV-1a, over the 0 at the end too. */
+static uint64_t hashed(uint64_t h, const char *text)
+{
+    do
+        h = (h ^ (unsigned char)*text) * 0x100000001b3u;
+    while (*text++);
+    return h;
+}
+
+/* The words are for people: long ones are cut. The number tells two plans apart. */
 static void write_plan(struct gw_sweep_options *o)
 {
+    uint64_t h = 0xcbf29ce484222325u;
+    h = hashed(h, o->metric);
+    for (size_t i = 0; o->job.command[i]; i++)
+        h = hashed(h, o->job.command[i]);
+    for (size_t i = 0; i < o->job.envs; i++)
+        h = hashed(h, o->job.env[i]);
     size_t n = 0, m = 0;
     for (size_t i = 0; o->job.command[i]; i++)
         m += (size_t)snprintf(o->command + m, m < sizeof o->command ? sizeof o->command - m : 0, "%s%s", i ? " " : "",
                               o->job.command[i]);
-    n = (size_t)snprintf(o->plan, sizeof o->plan, "metric=%s parts=%d loader=%d,%d knobs=%s,%s env=", o->metric,
-                         o->is_parts, o->job.loader_setting[0], o->job.loader_setting[1], o->sweep.knob[0].name,
+    n = (size_t)snprintf(o->plan, sizeof o->plan, "metric=%.200s parts=%d hash=%016" PRIx64 " loader=%d,%d knobs=%s,%s env=", o->metric,
+                         o->is_parts, h, o->job.loader_setting[0], o->job.loader_setting[1], o->sweep.knob[0].name,
                          o->sweep.knobs > 1 ? o->sweep.knob[1].name : "");
     for (size_t i = 0; i < o->job.envs && n < sizeof o->plan; i++)
         n += (size_t)snprintf(o->plan + n, sizeof o->plan - n, "%s;", o->job.env[i]);

@@ -1,6 +1,7 @@
 /* sweep_main.c - the loop of a sweep: ask, run, tell, show; then the record at the knee, and the report. */
 #include "cli/sweep_main.h"
 
+#include <limits.h>
 #include <math.h>
 #include <sched.h>
 #include <signal.h>
@@ -38,6 +39,39 @@ static int64_t clock_of(clockid_t id)
     return (int64_t)ts.tv_sec * SEC + ts.tv_nsec;
 }
 
+/* --- a wish to stop between two runs: in a run its signals are read there --- */
+
+static const int stops[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+enum { STOPS = sizeof stops / sizeof *stops };
+static volatile sig_atomic_t stopped_by;
+
+static void note(int signo) { stopped_by = signo; }
+
+static void watch_signals(struct sigaction before[STOPS])
+{
+    struct sigaction sa;
+    memset(&sa, 0, sizeof sa);
+    sa.sa_handler = note;
+    sa.sa_flags = SA_RESTART;
+    for (int i = 0; i < STOPS; i++)
+        if (sigaction(stops[i], NULL, before + i) == 0 && before[i].sa_handler != SIG_IGN) /* as after nohup or `&` */
+            (void)sigaction(stops[i], &sa, NULL);
+}
+
+static void forget_signals(const struct sigaction before[STOPS])
+{
+    for (int i = 0; i < STOPS; i++)
+        (void)sigaction(stops[i], before + i, NULL);
+}
+
+/* 1 when the user wants to stop, now or in the last run. */
+static int is_stopped(struct state *st)
+{
+    if (stopped_by && !st->o->job.stopped_by)
+        st->o->job.stopped_by = stopped_by;
+    return st->o->job.stopped_by != 0;
+}
+
 /* --- progress --- */
 
 static int shows_progress(const struct state *st)
@@ -62,6 +96,8 @@ static void time_left(const struct state *st, char *buf, size_t cap)
            budget = (double)(st->o->budget_ns - (clock_of(CLOCK_MONOTONIC) - st->begun)) * 1e-9;
     if (st->o->budget_ns && (isnan(left) || budget < left))
         left = budget > 0 ? budget : 0;
+    if (left < 0.5)
+        return;
     if (left < 120)
         snprintf(buf, cap, _("; about %.0f s left"), left);
     else if (!isnan(left))
@@ -159,8 +195,11 @@ static int remember(struct state *st, const struct gw_sweep_run *run)
     if (gw_sweep_add(&st->o->sweep, run) < 0)
         return gw_cli_no_memory(st->o->command);
     if (st->o->resume && gw_sweep_state_add(st->o->resume, st->o->plan, &st->o->sweep, st->began_realtime,
-                                            (int)st->o->job.source, run, &err) < 0)
-        return gw_cli_fail(&err);
+                                            (int)st->o->job.source, run, &err) < 0) {
+        clear(st);
+        (void)gw_cli_fail(&err);
+        st->o->resume = NULL; /* what was measured is worth more than the file */
+    }
     return GW_EXIT_OK;
 }
 
@@ -171,6 +210,10 @@ static int loop(struct state *st)
     int64_t limit = o->job.limit_ns;
     while (gw_sweep_next(&o->sweep, &st->ask)) {
         struct gw_sweep_run run;
+        if (is_stopped(st)) {
+            st->result.stop = GW_SWEEP_INTERRUPTED;
+            break;
+        }
         if (!within_budget(st)) {
             st->result.stop = GW_SWEEP_BUDGET_SPENT;
             break;
@@ -193,6 +236,8 @@ static int loop(struct state *st)
             return status;
         say_run(st, &run);
     }
+    if (is_stopped(st))
+        st->result.stop = GW_SWEEP_INTERRUPTED;
     clear(st);
     o->job.limit_ns = limit;
     return GW_EXIT_OK;
@@ -207,10 +252,11 @@ static void next_limit(struct state *st, struct gw_arena *arena)
 {
     struct gw_sweep_options *o = st->o;
     const struct gw_sweep_verdict *v = &st->result.verdict;
-    char folder[] = "/tmp/gpuwhy-knee-XXXXXX";
+    char folder[PATH_MAX];
     int64_t left = o->budget_ns - (clock_of(CLOCK_MONOTONIC) - st->begun);
     if (o->no_diagnosis || o->is_parts || !o->job.saw_kernels || v->knee == GW_SWEEP_NONE ||
-        st->result.stop != GW_SWEEP_DONE || (o->budget_ns && left < RECORD_NEEDS) || !mkdtemp(folder))
+        st->result.stop != GW_SWEEP_DONE || (o->budget_ns && left < RECORD_NEEDS) ||
+        gw_sweep_temporary(folder, sizeof folder) != 0)
         return;
     if (!o->cli.quiet)
         gw_cli_error("%s", _("recording the job at the knee, to see what limits it there"));
@@ -290,9 +336,12 @@ static void fill_result(struct state *st)
 static void advise(const struct state *st)
 {
     const struct gw_sweep_options *o = st->o;
-    if (st->result.verdict.kind != GW_SWEEP_NOTHING || !o->sweep.runs)
+    if (st->result.verdict.kind != GW_SWEEP_NOTHING || !o->sweep.runs || st->result.stop == GW_SWEEP_INTERRUPTED)
         return;
-    if (o->sweep.run[o->sweep.runs - 1].outcome == GW_SWEEP_NO_STEPS && o->job.source == GW_SWEEP_BY_OUTPUT)
+    if (st->result.stop == GW_SWEEP_BUDGET_SPENT && o->sweep.run[o->sweep.runs - 1].outcome == GW_SWEEP_NO_STEPS)
+        gw_cli_error("%s", _("--budget ended before a step was seen; one run takes the start of the job and some seconds of "
+                             "steps: give it more"));
+    else if (o->sweep.run[o->sweep.runs - 1].outcome == GW_SWEEP_NO_STEPS && o->job.source == GW_SWEEP_BY_OUTPUT)
         gw_cli_error(
             "%s", _("no rate could be read; look at what the job prints, and give --metric a pattern that matches it"));
     else if (o->sweep.run[o->sweep.runs - 1].outcome == GW_SWEEP_NO_STEPS)
@@ -332,6 +381,8 @@ static int begin(struct state *st)
     st->began_realtime = clock_of(CLOCK_REALTIME);
     if (o->resume && gw_sweep_state_load(o->resume, o->plan, &o->sweep, &st->began_realtime, &source, &err) < 0)
         return gw_cli_fail(&err);
+    if (o->resume && gw_sweep_state_try(o->resume, &err) < 0)
+        return gw_cli_fail(&err); /* now, and not after the first run */
     st->result.resumed = o->sweep.runs;
     if (o->job.source == GW_SWEEP_BY_AUTO && source >= GW_SWEEP_BY_AUTO && source <= GW_SWEEP_BY_OUTPUT)
         o->job.source = (enum gw_sweep_source)source;
@@ -339,6 +390,7 @@ static int begin(struct state *st)
     look_for_library(o);
     o->job.progress = progress;
     o->job.user = st;
+    o->job.wish = &stopped_by;
     st->result.unit = o->unit;
     st->result.sweep = &o->sweep;
     name_unit(st);
@@ -349,8 +401,10 @@ static int begin(struct state *st)
 int gw_sweep_main(struct gw_sweep_options *o)
 {
     struct state st;
+    struct sigaction before[STOPS];
     memset(&st, 0, sizeof st);
     st.o = o;
+    watch_signals(before);
     struct gw_arena *arena = gw_arena_create(0);
     int status = arena ? gw_cli_can_write(&o->cli) : gw_cli_no_memory(o->command);
     if (status == GW_EXIT_OK)
@@ -362,12 +416,13 @@ int gw_sweep_main(struct gw_sweep_options *o)
         next_limit(&st, arena);
         status = emit(&st);
         advise(&st);
-        if (status == GW_EXIT_OK && st.result.verdict.kind == GW_SWEEP_NOTHING && st.result.stop == GW_SWEEP_DONE)
+        if (status == GW_EXIT_OK && st.result.verdict.kind == GW_SWEEP_NOTHING && st.result.stop != GW_SWEEP_INTERRUPTED)
             status = GW_EXIT_INPUT;
     }
     gw_sweep_free(&o->sweep);
     gw_arena_destroy(arena);
+    forget_signals(before);
     if (st.result.stop == GW_SWEEP_INTERRUPTED && status == GW_EXIT_OK)
-        raise(SIGINT); /* end as the user asked, now that the report is out */
+        raise(o->job.stopped_by); /* end as the user asked, now that the report is out */
     return status;
 }

@@ -86,39 +86,110 @@ static void remember(char *tail, const char *line)
     memcpy(tail + have + more - 1, "\n", 2);
 }
 
-static void one_line(struct gw_sweep_output *o, int stream, const char *line, int64_t now)
+/* The number at the start of a text, whatever separates its thousands and its decimals: "1234.5", "1,234.5", "1.234,5",
+ * "12,75". One comma before exactly three digits separates thousands ("1,234"), but not behind a lone 0. NAN: none. */
+static double number_in(const char *text, size_t len)
 {
+    char plain[64];
+    size_t n = 0, commas = 0, dots = 0, last = 0, digits = 0;
+    for (size_t i = 0; i < len && (isdigit((unsigned char)text[i]) || text[i] == ',' || text[i] == '.'); i++) {
+        commas += text[i] == ',';
+        dots += text[i] == '.';
+        last = isdigit((unsigned char)text[i]) ? last : i;
+        digits = i + 1;
+    }
+    if (!commas && dots < 2) {
+        snprintf(plain, sizeof plain, "%.*s", (int)(len < sizeof plain ? len : sizeof plain - 1), text);
+    } else {
+        char mark = text[last];
+        int is_thousands = (mark == ',' ? commas : dots) > 1 ||
+                           (mark == ',' && !dots && digits - last == 4 && last <= 3 && text[0] != '0');
+        for (size_t i = 0; i < digits && n + 1 < sizeof plain; i++)
+            if (isdigit((unsigned char)text[i]))
+                plain[n++] = text[i];
+            else if (i == last && !is_thousands)
+                plain[n++] = '.';
+        plain[n] = 0;
+    }
+    char *end;
+    double v = strtod(plain, &end);
+    return end != plain && isfinite(v) && v >= 0 ? v : NAN;
+}
+
+static void one_match(struct gw_sweep_output *o, const char *line, const regmatch_t *m, int64_t now)
+{
+    if (!o->pattern->has_number) {
+        gw_sweep_series_add(&o->series, now, NAN, 0);
+    } else if (m[1].rm_so >= 0) {
+        double v = number_in(line + m[1].rm_so, (size_t)(m[1].rm_eo - m[1].rm_so));
+        if (!isnan(v))
+            gw_sweep_series_add(&o->series, now, v, 1);
+    }
+}
+
+/* Takes the matches in what is there of a line. One at the very end of a line that still grows may become a longer one: it
+ * waits. */
+static void take_matches(struct gw_sweep_output *o, int stream, int is_whole, int64_t now)
+{
+    struct gw_sweep_line_text *l = &o->line[stream];
     const struct gw_sweep_pattern *p = o->pattern;
     regmatch_t m[2];
-    if (*line)
-        remember(stream ? o->tail : o->other, line);
-    if (p->is_lines && stream == 0) {
-        gw_sweep_series_add(&o->series, now, NAN, 0);
-    } else if (p->is_used && !p->is_lines && regexec(&p->regex, line, 2, m, 0) == 0) {
-        if (!p->has_number) {
-            gw_sweep_series_add(&o->series, now, NAN, 0);
-        } else if (m[1].rm_so >= 0) {
-            char *end;
-            double v = strtod(line + m[1].rm_so, &end);
-            if (end != line + m[1].rm_so && isfinite(v) && v >= 0)
-                gw_sweep_series_add(&o->series, now, v, 1);
-        }
+    if (!p->is_used || p->is_lines)
+        return;
+    while (l->seen <= l->len &&
+           regexec(&p->regex, l->text + l->seen, 2, m, l->seen || l->is_long ? REG_NOTBOL : 0) == 0) {
+        if (!is_whole && l->seen + (size_t)m[0].rm_eo >= l->len)
+            return;
+        one_match(o, l->text + l->seen, m, now);
+        l->seen += m[0].rm_eo > 0 ? (size_t)m[0].rm_eo : 1;
+        if (m[0].rm_eo == m[0].rm_so) /* nothing in it: one a line is enough */
+            l->seen = l->len + 1;
     }
+}
+
+static void end_line(struct gw_sweep_output *o, int stream, int64_t now)
+{
+    struct gw_sweep_line_text *l = &o->line[stream];
+    if (l->len)
+        remember(stream ? o->tail : o->other, l->text);
+    if (o->pattern->is_lines && stream == 0)
+        gw_sweep_series_add(&o->series, now, NAN, 0);
+    take_matches(o, stream, 1, now);
+    l->len = l->seen = 0;
+    l->text[0] = 0;
+    l->is_long = 0;
+}
+
+/* Makes room in a line without an end: what was looked at goes, at least half of it. */
+static void shorten(struct gw_sweep_output *o, int stream, int64_t now)
+{
+    struct gw_sweep_line_text *l = &o->line[stream];
+    take_matches(o, stream, 0, now);
+    size_t drop = l->seen > GW_SWEEP_LINE / 2 ? l->seen : GW_SWEEP_LINE / 2;
+    drop = drop < l->len ? drop : l->len;
+    l->len -= drop;
+    l->seen = l->seen > drop ? l->seen - drop : 0;
+    memmove(l->text, l->text + drop, l->len + 1);
+    l->is_long = 1;
 }
 
 void gw_sweep_output_feed(struct gw_sweep_output *o, int stream, const char *data, size_t n, int64_t now)
 {
+    struct gw_sweep_line_text *l = &o->line[stream];
     for (size_t i = 0; i < n; i++) {
         char c = data[i];
         if (c == '\n' || c == '\r') { /* progress bars go back to the start of their line */
-            o->line[stream].text[o->line[stream].len] = 0;
-            if (o->line[stream].len || c == '\n')
-                one_line(o, stream, o->line[stream].text, now);
-            o->line[stream].len = 0;
-        } else if (o->line[stream].len + 1 < GW_SWEEP_LINE) {
-            o->line[stream].text[o->line[stream].len++] = c ? c : ' ';
+            if (l->len || (c == '\n' && !l->is_long))
+                end_line(o, stream, now);
+            l->is_long = 0;
+            continue;
         }
+        if (l->len + 1 == GW_SWEEP_LINE)
+            shorten(o, stream, now);
+        l->text[l->len++] = c ? c : ' ';
+        l->text[l->len] = 0;
     }
+    take_matches(o, stream, 0, now);
 }
 
 /* --- why a job failed --- */
@@ -169,7 +240,7 @@ static void copy_line(char *buf, size_t cap, const char *line, size_t len)
     snprintf(buf, cap, "%.*s", (int)(len < cap ? len : cap - 1), line);
 }
 
-void gw_sweep_output_why(const struct gw_sweep_output *o, char *buf, size_t cap, int *is_memory)
+int gw_sweep_output_why(const struct gw_sweep_output *o, char *buf, size_t cap, int *is_memory)
 {
     const char *text = *o->tail ? o->tail : o->other, *end;
     int rank = 0; /* of the line that is kept: 1 any, 2 names an error, 3 speaks of memory */
@@ -189,4 +260,5 @@ void gw_sweep_output_why(const struct gw_sweep_output *o, char *buf, size_t cap,
             copy_line(buf, cap, text, (size_t)(end - text));
         }
     }
+    return rank > 1;
 }

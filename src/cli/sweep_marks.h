@@ -45,10 +45,11 @@ int gw_sweep_pattern_compile(struct gw_sweep_pattern *p, const char *text, char 
 struct gw_sweep_output {
     const struct gw_sweep_pattern *pattern;
     struct gw_sweep_series series;
-    struct {
+    struct gw_sweep_line_text {
         char text[GW_SWEEP_LINE];
-        size_t len;
-    } line[2];                 /* standard output, standard error */
+        size_t len, seen; /* up to `seen` matches were taken already, while the line was growing */
+        int is_long;      /* its start was dropped */
+    } line[2];            /* standard output, standard error */
     char tail[GW_SWEEP_TAIL];  /* the last words on standard error; of standard output when that is empty */
     char other[GW_SWEEP_TAIL]; /* those on standard output */
 };
@@ -56,8 +57,8 @@ void gw_sweep_output_init(struct gw_sweep_output *o, const struct gw_sweep_patte
 void gw_sweep_output_feed(struct gw_sweep_output *o, int stream, const char *data, size_t n, int64_t now);
 void gw_sweep_output_free(struct gw_sweep_output *o);
 /* Why the job failed, in one line, out of its last words. `*is_memory`: it ran out of memory, of the GPU or the host.
- */
-void gw_sweep_output_why(const struct gw_sweep_output *o, char *buf, size_t cap, int *is_memory);
+ * 1 when the line names an error, 0 when it is only the last. */
+int gw_sweep_output_why(const struct gw_sweep_output *o, char *buf, size_t cap, int *is_memory);
 
 struct gw_sweep_files;
 /* NULL: out of memory. */

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <math.h>
 #include <poll.h>
 #include <stdio.h>
@@ -14,6 +15,7 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
+#include "collect/proc/proc_read.h"
 
 #define MS 1000000ll
 #define SEC 1000000000ll
@@ -26,7 +28,7 @@
 #define GPU_LATENCY (4 * SEC) /* records of kernels come in buffers, a second or two late */
 #define SAME_RHYTHM 0.03      /* found again, it must give the same rate */
 #define RECORD_LONGEST (40 * SEC)
-enum { LEAST_STEPS = 8, ENV_MAX = 64, GPU_RECORDS = 200, READS = 100 };
+enum { LEAST_STEPS = 8, GPU_RECORDS = 200, READS = 100 };
 
 static int64_t now_ns(void)
 {
@@ -35,115 +37,9 @@ static int64_t now_ns(void)
     return (int64_t)ts.tv_sec * SEC + ts.tv_nsec;
 }
 
-/* --- the command at a point --- */
-
-int gw_sweep_has_place(const char *text, const char *name)
-{
-    size_t n = strlen(name);
-    for (const char *p = text; (p = strchr(p, '{')) != NULL; p++)
-        if (strncmp(p + 1, name, n) == 0 && p[1 + n] == '}')
-            return 1;
-    return 0;
-}
-
-/* Length of "{name}" at `p` and the knob it names; 0 when it is none. */
-static size_t place(const char *p, const struct gw_sweep *s, size_t *knob)
-{
-    for (size_t k = 0; *p == '{' && k < s->knobs; k++) {
-        size_t n = strlen(s->knob[k].name);
-        if (strncmp(p + 1, s->knob[k].name, n) == 0 && p[1 + n] == '}') {
-            *knob = k;
-            return n + 2;
-        }
-    }
-    return 0;
-}
-
-char *gw_sweep_fill(const char *text, const struct gw_sweep *s, size_t point)
-{
-    char *out = malloc(strlen(text) * GW_SWEEP_VALUE + 1); /* a place has at least three characters */
-    size_t n = 0, knob = 0, skip;
-    if (!out)
-        return NULL;
-    for (const char *p = text; *p; p += skip ? skip : 1) {
-        skip = place(p, s, &knob);
-        if (skip) {
-            const char *v = s->knob[knob].value[gw_sweep_at(s, point, knob)];
-            memcpy(out + n, v, strlen(v));
-            n += strlen(v);
-        } else {
-            out[n++] = *p;
-        }
-    }
-    out[n] = 0;
-    return out;
-}
-
-static void free_all(char **list)
-{
-    for (size_t i = 0; list && list[i]; i++)
-        free(list[i]);
-    free(list);
-}
-
-static char **filled(char *const *list, size_t n, size_t room, const struct gw_sweep *s, size_t point)
-{
-    char **out = calloc(n + room + 1, sizeof *out);
-    for (size_t i = 0; out && i < n; i++)
-        if (!(out[i] = gw_sweep_fill(list[i], s, point))) {
-            free_all(out);
-            return NULL;
-        }
-    return out;
-}
-
-static void add_env(char **env, const char *name, const char *value)
-{
-    size_t n = 0;
-    char *text;
-    while (env[n])
-        n++;
-    if (n < ENV_MAX && asprintf(&text, "%s=%s", name, value) > 0)
-        env[n] = text;
-}
-
-/* What the recorder sets, what the user sets, and what the hook shall do. */
-static char **environment(const struct gw_sweep_job *job, const struct gw_session *rec, const struct gw_sweep *s,
-                          size_t point)
-{
-    static const char *const setting[] = {"GPUWHY_LOADER_WORKERS", "GPUWHY_LOADER_PREFETCH", "GPUWHY_LOADER_PIN",
-                                          "GPUWHY_LOADER_PERSISTENT"};
-    char **env = calloc(ENV_MAX + 1, sizeof *env);
-    if (!env)
-        return NULL;
-    for (size_t i = 0; i < job->envs; i++) {
-        char *text = gw_sweep_fill(job->env[i], s, point), *eq = text ? strchr(text, '=') : NULL;
-        if (eq) {
-            *eq = 0;
-            add_env(env, text, eq + 1);
-        }
-        free(text);
-    }
-    for (size_t i = 0; rec->env[i]; i++) {
-        char *eq = strchr(rec->env[i], '=');
-        *eq = 0;
-        add_env(env, rec->env[i], eq + 1);
-        *eq = '=';
-    }
-    add_env(env, "PYTHONUNBUFFERED", "1"); /* a step is seen when it happens */
-    if (job->source == GW_SWEEP_BY_AUTO || job->source == GW_SWEEP_BY_LOADER)
-        add_env(env, "GPUWHY_LOADER_MARKS", "1");
-    for (size_t k = 0; k < s->knobs; k++)
-        if (job->loader_setting[k] >= 0)
-            add_env(env, setting[job->loader_setting[k]], s->knob[k].value[gw_sweep_at(s, point, k)]);
-    if (job->alone)
-        add_env(env, "GPUWHY_LOADER_ALONE", job->alone);
-    return env;
-}
-
 /* --- one run --- */
 
-enum end { GOES_ON, KNOWN, TIME_IS_UP, HANGS, ENDED, STOPPED };
+enum end { GOES_ON, KNOWN, TIME_IS_UP, HANGS, ENDED, STOPPED, DISTURBED };
 
 struct live {
     struct gw_sweep_job *job;
@@ -159,8 +55,18 @@ struct live {
     int pipe[2], signals;   /* read ends; -1 closed */
     int64_t started, moved, look, loader_since;
     size_t moved_n;
-    char folder[64];
+    uint64_t oom_kills; /* of the kernel, as the run began */
+    int was_stopped;    /* 1: Ctrl-Z, or a stop from elsewhere */
+    char folder[PATH_MAX];
 };
+
+/* Processes that the kernel ended because memory ran out, since the machine started; 0 unknown. */
+static uint64_t oom_kills(void)
+{
+    char text[16384];
+    const char *p = gw_proc_text(AT_FDCWD, "/proc/vmstat", text, sizeof text) > 0 ? strstr(text, "\noom_kill ") : NULL;
+    return p ? strtoull(p + 10, NULL, 10) : 0;
+}
 
 static void take_output(struct live *v, int stream)
 {
@@ -179,20 +85,38 @@ static void take_output(struct live *v, int stream)
     }
 }
 
-/* 1: the user wants to stop. */
+static int is_ignored(int signo)
+{
+    struct sigaction now;
+    return sigaction(signo, NULL, &now) == 0 && now.sa_handler == SIG_IGN;
+}
+
+/* Ctrl-Z: the job is in another session, so it is stopped by hand. What is measured around that counts for nothing. */
+static void stop_with_the_job(struct live *v)
+{
+    gw_sweep_tree_signal(v->rec.proc, SIGSTOP);
+    kill(getpid(), SIGSTOP); /* until the shell lets us go on */
+    gw_sweep_tree_signal(v->rec.proc, SIGCONT);
+    v->was_stopped = 1;
+}
+
+/* The signal by which the user wants to stop; 0 none. */
 static int take_signals(struct live *v)
 {
     struct signalfd_siginfo si;
-    int stop = 0;
+    int stop = v->job->wish ? *v->job->wish : 0; /* it came before they were read here */
     while (read(v->signals, &si, sizeof si) == (ssize_t)sizeof si) {
         switch (si.ssi_signo) {
         case SIGCHLD: gw_sweep_tree_reap(&v->child); break;
         case SIGINT:
         case SIGTERM:
         case SIGHUP:
-        case SIGQUIT: stop = 1; break;
-        case SIGTSTP:
-        case SIGCONT: (void)gw_child_handle(&v->child, (int)si.ssi_signo, 0, 0); break;
+        case SIGQUIT:
+            if (!is_ignored((int)si.ssi_signo)) /* as after nohup or `&` */
+                stop = (int)si.ssi_signo;
+            break;
+        case SIGTSTP: stop_with_the_job(v); break;
+        case SIGCONT: v->was_stopped = 1; break;
         default: break;
         }
     }
@@ -293,8 +217,12 @@ static enum end follow(struct live *v)
         int stop = take_signals(v);
         take_output(v, 0);
         take_output(v, 1);
-        if (stop)
+        if (stop) {
+            v->job->stopped_by = stop;
             return STOPPED;
+        }
+        if (v->was_stopped)
+            return DISTURBED;
         int64_t now = now_ns();
         if (now < v->look && !v->child.ended)
             continue;
@@ -318,15 +246,20 @@ static void failed(enum gw_sweep_outcome o, struct gw_sweep_run *out)
 static void ended_badly(struct live *v, struct gw_sweep_run *out)
 {
     char words[GW_SWEEP_WHY];
-    int memory = 0, status = v->child.status;
-    gw_sweep_output_why(&v->output, words, sizeof words, &memory);
-    failed(memory ? GW_SWEEP_OUT_OF_MEMORY : GW_SWEEP_CRASHED, out);
-    if (*words)
-        snprintf(out->why, sizeof out->why, "%s", words);
-    else if (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL)
+    int memory = 0, status = v->child.status, signo = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+    int is_telling = gw_sweep_output_why(&v->output, words, sizeof words, &memory);
+    if (signo == 0 && WEXITSTATUS(status) > 128) /* as a shell says it */
+        signo = WEXITSTATUS(status) - 128;
+    int is_oom = oom_kills() > v->oom_kills;
+    failed(memory || is_oom ? GW_SWEEP_OUT_OF_MEMORY : GW_SWEEP_CRASHED, out);
+    if (is_oom && !memory)
+        snprintf(out->why, sizeof out->why, "%s", _("the kernel ended a process because the host's memory ran out"));
+    else if (signo == SIGKILL && !memory)
         snprintf(out->why, sizeof out->why, "%s", _("killed by signal 9, as the kernel does when memory runs out"));
+    else if (*words && (is_telling || !WIFSIGNALED(status)))
+        snprintf(out->why, sizeof out->why, "%s", words);
     else if (WIFSIGNALED(status))
-        snprintf(out->why, sizeof out->why, _("killed by signal %d"), WTERMSIG(status));
+        snprintf(out->why, sizeof out->why, _("killed by signal %d"), signo);
     else
         snprintf(out->why, sizeof out->why, _("ended with status %d"), WEXITSTATUS(status));
 }
@@ -391,8 +324,8 @@ static void check_settings(struct live *v, struct gw_sweep_run *out)
     }
     if (v->job->counts_samples && v->job->alone_batch > 0)
         out->rate *= v->job->alone_batch;
-    if (!wanted || h.applied || out->outcome == GW_SWEEP_OUT_OF_MEMORY)
-        return;
+    if (!wanted || h.applied || out->outcome == GW_SWEEP_OUT_OF_MEMORY || out->outcome == GW_SWEEP_CRASHED)
+        return; /* the job's own reason says more */
     failed(GW_SWEEP_CRASHED, out);
     if (*h.error)
         snprintf(out->why, sizeof out->why, _("the DataLoader refused the setting: %s"), h.error);
@@ -439,7 +372,6 @@ static int start(struct live *v, size_t point, const char *folder, const struct 
 {
     struct gw_error err;
     int streams[3] = {-1, -1, -1}, rc = GW_ENOMEM;
-    size_t n = 0;
     memset(&err, 0, sizeof err);
     v->pipe[0] = v->pipe[1] = v->signals = -1;
     struct gw_run_options with = *o;
@@ -448,9 +380,7 @@ static int start(struct live *v, size_t point, const char *folder, const struct 
         (void)gw_cli_fail(&err);
         return err.code ? err.code : GW_EIO;
     }
-    while (v->job->command[n])
-        n++;
-    char **argv = filled(v->job->command, n, 0, v->s, point), **env = environment(v->job, &v->rec, v->s, point);
+    char **argv = gw_sweep_argv(v->job, v->s, point), **env = gw_sweep_environment(v->job, &v->rec, v->s, point);
     if (!argv || !env)
         goto out;
     rc = GW_EIO;
@@ -460,6 +390,7 @@ static int start(struct live *v, size_t point, const char *folder, const struct 
         goto out;
     }
     v->started = now_ns();
+    v->oom_kills = oom_kills();
     if (gw_child_start_apart(&v->child, argv, env, streams) != 0) {
         rc = cannot_start(&v->child, argv[0]);
         sigprocmask(SIG_SETMASK, &v->child.before, NULL);
@@ -472,8 +403,8 @@ static int start(struct live *v, size_t point, const char *folder, const struct 
     rc = GW_OK;
 out:
     close_all(streams, 3);
-    free_all(argv);
-    free_all(env);
+    gw_sweep_free_list(argv);
+    gw_sweep_free_list(env);
     if (rc == GW_ENOMEM)
         (void)gw_cli_no_memory(v->job->command[0]);
     return rc;
@@ -487,6 +418,7 @@ static int finish(struct live *v)
         gw_session_stop(&v->rec, &v->child);
         gw_sweep_tree_end(&v->child, v->rec.proc);
         stop = take_signals(v);
+        v->job->stopped_by = stop ? stop : v->job->stopped_by;
         take_output(v, 0);
         take_output(v, 1);
         sigprocmask(SIG_SETMASK, &v->child.before, NULL);
@@ -509,18 +441,20 @@ static struct gw_run_options recorder(const struct gw_sweep_job *job)
     return o;
 }
 
-static int temporary(char *folder, size_t cap)
+int gw_sweep_temporary(char *folder, size_t cap)
 {
     const char *base = getenv("TMPDIR");
-    if (snprintf(folder, cap, "%s/gpuwhy-sweep-XXXXXX", base && *base ? base : "/tmp") < (int)cap && mkdtemp(folder))
+    errno = ENAMETOOLONG;
+    if ((size_t)snprintf(folder, cap, "%s/gpuwhy-sweep-XXXXXX", base && *base ? base : "/tmp") < cap && mkdtemp(folder))
         return 0;
     gw_cli_error(_("%s: cannot make a folder: %s; set TMPDIR to one that can be written"),
                  base && *base ? base : "/tmp", strerror(errno));
     return -1;
 }
 
-int gw_sweep_point_run(struct gw_sweep_job *job, const struct gw_sweep *s, const struct gw_sweep_ask *ask,
-                       struct gw_sweep_run *out)
+/* The same, and 1 when the run was disturbed and has to be made again. */
+static int run_once(struct gw_sweep_job *job, const struct gw_sweep *s, const struct gw_sweep_ask *ask,
+                    struct gw_sweep_run *out)
 {
     struct live *v = calloc(1, sizeof *v);
     struct gw_sweep_memory m = {NAN, NAN, NAN};
@@ -533,7 +467,7 @@ int gw_sweep_point_run(struct gw_sweep_job *job, const struct gw_sweep *s, const
     v->factor = job->is_samples ? s->knob[job->batch_knob].number[gw_sweep_at(s, ask->point, job->batch_knob)] : 1;
     v->rate.rate = NAN;
     gw_sweep_output_init(&v->output, &job->pattern);
-    int rc = temporary(v->folder, sizeof v->folder) == 0 ? start(v, ask->point, v->folder, &o) : GW_EIO;
+    int rc = gw_sweep_temporary(v->folder, sizeof v->folder) == 0 ? start(v, ask->point, v->folder, &o) : GW_EIO;
     enum end e = STOPPED;
     if (rc == GW_OK && (v->files = gw_sweep_files_open(v->folder, !o.no_cuda)) != NULL) {
         e = follow(v);
@@ -547,7 +481,7 @@ int gw_sweep_point_run(struct gw_sweep_job *job, const struct gw_sweep *s, const
         check_settings(v, out);
         out->workers = m.workers, out->worker_bytes = m.worker_bytes, out->host_free = m.host_free;
         out->took_s = (double)(now_ns() - v->started) * 1e-9;
-        rc = e == STOPPED ? GW_EINTR : GW_OK;
+        rc = e == STOPPED ? GW_EINTR : e == DISTURBED ? 1 : GW_OK;
     } else if (v->rec.sink) {
         finish(v);
     }
@@ -557,6 +491,16 @@ int gw_sweep_point_run(struct gw_sweep_job *job, const struct gw_sweep *s, const
         gw_sweep_remove(v->folder);
     free(v);
     return rc;
+}
+
+int gw_sweep_point_run(struct gw_sweep_job *job, const struct gw_sweep *s, const struct gw_sweep_ask *ask,
+                       struct gw_sweep_run *out)
+{
+    for (;;) {
+        int rc = run_once(job, s, ask, out);
+        if (rc <= 0)
+            return rc;
+    }
 }
 
 int gw_sweep_point_record(struct gw_sweep_job *job, const struct gw_sweep *s, size_t point, const char *folder)

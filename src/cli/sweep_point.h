@@ -11,6 +11,8 @@
 #ifndef GW_SWEEP_POINT_H
 #define GW_SWEEP_POINT_H
 
+#include <signal.h>
+
 #include "cli/run_session.h"
 #include "cli/sweep_marks.h"
 #include "sweep/sweep.h"
@@ -38,11 +40,13 @@ struct gw_sweep_job {
     /* Called a few times a second: for the progress line. */
     void (*progress)(void *user, double seconds, double rate, double error);
     void *user;
+    const volatile sig_atomic_t *wish; /* a signal that came while no run was watching; NULL: nobody looks */
     /* filled by the runs */
     int loaders_changed;  /* loaders that were made with a setting of ours, in the last run */
     char alone_what[120]; /* the loader that was emptied: data set and batch */
     double alone_batch;   /* its batch size; NAN unknown */
     int saw_kernels;
+    int stopped_by; /* the signal by which the user ended the sweep; 0 none */
 };
 
 int gw_sweep_point_run(struct gw_sweep_job *job, const struct gw_sweep *s, const struct gw_sweep_ask *ask,
@@ -51,13 +55,26 @@ int gw_sweep_point_run(struct gw_sweep_job *job, const struct gw_sweep *s, const
  */
 int gw_sweep_point_record(struct gw_sweep_job *job, const struct gw_sweep *s, size_t point, const char *folder);
 
+/* Makes a folder below TMPDIR, or /tmp. 0, or -1 when it was said why not. */
+int gw_sweep_temporary(char *folder, size_t cap);
+
+/* --- sweep_command.c --- */
+
 /* "text with {workers}" -> "text with 4", for malloc(). NULL: out of memory. */
 char *gw_sweep_fill(const char *text, const struct gw_sweep *s, size_t point);
-/* 1 when `text` has "{name}" in it. */
+/* 1 when `text` has "{name}" in it; "${name}" is none. */
 int gw_sweep_has_place(const char *text, const char *name);
+/* The command at a point, and what its environment has beside ours (NAME=VALUE): NULL-terminated, for
+ * gw_sweep_free_list(). NULL: out of memory. */
+char **gw_sweep_argv(const struct gw_sweep_job *job, const struct gw_sweep *s, size_t point);
+char **gw_sweep_environment(const struct gw_sweep_job *job, const struct gw_session *rec, const struct gw_sweep *s,
+                            size_t point);
+void gw_sweep_free_list(char **list);
 
 /* --- sweep_tree.c --- */
 
+/* Sends a signal to every process below us. */
+void gw_sweep_tree_signal(int proc, int signo);
 /* Ends every process below us, the job first. */
 void gw_sweep_tree_end(struct gw_child *c, int proc);
 /* Takes the end of processes that became our children; and of the job. */

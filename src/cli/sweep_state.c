@@ -2,11 +2,13 @@
 #include "cli/sweep_state.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/gw_i18n.h"
 
@@ -22,16 +24,31 @@ static void numbers(struct gw_sweep_run *r, double *out[NUMBERS])
     memcpy(out, all, sizeof all);
 }
 
+/* A word of the file has no blanks: those of a value stand there as %20. */
+static size_t put_word(char *buf, size_t n, size_t cap, const char *value)
+{
+    for (const unsigned char *p = (const unsigned char *)value; *p && n + 4 < cap; p++)
+        n += (size_t)snprintf(buf + n, cap - n, *p <= ' ' || *p == '%' ? "%%%02x" : "%c", *p);
+    return n;
+}
+
+enum { VALUES = GW_SWEEP_KNOBS * 3 * GW_SWEEP_VALUE + 8 };
+
 /* "4" or "4,2": the values of a point. */
 static void values(const struct gw_sweep *s, size_t point, char *buf, size_t cap)
 {
-    snprintf(buf, cap, "%s%s%s", s->knob[0].value[gw_sweep_at(s, point, 0)], s->knobs > 1 ? "," : "",
-             s->knobs > 1 ? s->knob[1].value[gw_sweep_at(s, point, 1)] : "");
+    size_t n = 0;
+    *buf = 0;
+    for (size_t k = 0; k < s->knobs; k++) {
+        if (k)
+            buf[n++] = ',';
+        n = put_word(buf, n, cap, s->knob[k].value[gw_sweep_at(s, point, k)]);
+    }
 }
 
 static size_t point_of(const struct gw_sweep *s, const char *text)
 {
-    char buf[2 * GW_SWEEP_VALUE + 2];
+    char buf[VALUES];
     for (size_t p = 0; p < s->points; p++) {
         values(s, p, buf, sizeof buf);
         if (strcmp(buf, text) == 0)
@@ -82,21 +99,47 @@ static int wrong(struct gw_error *err, const char *path, int64_t line, const cha
     return rc;
 }
 
+static int cannot_write(const char *path, struct gw_error *err)
+{
+    return gw_error_set(err, GW_EIO, path, -1, _("give --resume a file that can be written"), "%s", gw_i18n_errno(errno));
+}
+
+/* Takes away what is behind `whole`. */
+static int cut(const char *path, off_t whole, struct gw_error *err)
+{
+    return truncate(path, whole) == 0 ? GW_OK : cannot_write(path, err);
+}
+
+int gw_sweep_state_try(const char *path, struct gw_error *err)
+{
+    int fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
+    if (fd < 0)
+        return cannot_write(path, err);
+    close(fd);
+    return GW_OK;
+}
+
 int gw_sweep_state_load(const char *path, const char *plan, struct gw_sweep *s, int64_t *began, int *source,
                         struct gw_error *err)
 {
     char line[4096];
     int rc = GW_OK;
+    off_t whole = 0; /* where the lines that are complete end */
     *source = -1;
     FILE *f = fopen(path, "re");
     if (!f)
         return errno == ENOENT ? GW_OK
                                : gw_error_set(err, GW_EIO, path, -1, _("give --resume a file that can be read"), "%s",
-                                              strerror(errno));
+                                              gw_i18n_errno(errno));
     if (!fgets(line, sizeof line, f)) {
         rc = ferror(f) ? wrong(err, path, 1, _("cannot be read")) : GW_OK; /* empty: as good as new */
         goto out;
     }
+    if (!strchr(line, '\n') && strncmp(line, head, strlen(line)) == 0) {
+        rc = cut(path, 0, err);
+        goto out;
+    }
+    whole = ftello(f);
     if (strcmp(line, head) != 0) {
         rc = wrong(err, path, 1, _("not a file that gpuwhy sweep wrote"));
         goto out;
@@ -104,8 +147,11 @@ int gw_sweep_state_load(const char *path, const char *plan, struct gw_sweep *s, 
     for (int64_t n = 2; fgets(line, sizeof line, f); n++) {
         struct gw_sweep_run r;
         int64_t t;
-        if (!strchr(line, '\n'))
-            break; /* the program ended in the middle of it */
+        if (!strchr(line, '\n')) { /* the program ended in the middle of it: what follows must not be added to that */
+            rc = cut(path, whole, err);
+            goto out;
+        }
+        whole = ftello(f);
         if (sscanf(line, "began %" SCNd64, &t) == 1) {
             *began = t;
         } else if (strncmp(line, "plan ", 5) == 0) {
@@ -130,13 +176,12 @@ out:
 int gw_sweep_state_add(const char *path, const char *plan, const struct gw_sweep *s, int64_t began, int source,
                        const struct gw_sweep_run *run, struct gw_error *err)
 {
-    char text[2 * GW_SWEEP_VALUE + 2];
+    char text[VALUES];
     struct gw_sweep_run r = *run;
     double *field[NUMBERS];
     FILE *f = fopen(path, "ae");
     if (!f)
-        return gw_error_set(err, GW_EIO, path, -1, _("give --resume a file that can be written"), "%s",
-                            strerror(errno));
+        return cannot_write(path, err);
     if (ftell(f) == 0)
         fprintf(f, "%splan %s\nbegan %" PRId64 "\n", head, plan, began);
     values(s, run->point, text, sizeof text);
@@ -150,7 +195,6 @@ int gw_sweep_state_add(const char *path, const char *plan, const struct gw_sweep
     fprintf(f, "\t%s\n", r.why);
     int bad = ferror(f);
     if (fclose(f) != 0 || bad)
-        return gw_error_set(err, GW_EIO, path, -1, _("give --resume a file that can be written"), "%s",
-                            strerror(errno));
+        return cannot_write(path, err);
     return GW_OK;
 }

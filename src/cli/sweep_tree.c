@@ -65,6 +65,14 @@ static void send_to_all(const struct found *f, int signo)
         kill(f->pid[i], signo);
 }
 
+void gw_sweep_tree_signal(int proc, int signo)
+{
+    struct found *f = malloc(sizeof *f);
+    if (f && below_us(f, proc))
+        send_to_all(f, signo);
+    free(f);
+}
+
 /* Signals what is there, again and again for what comes late, until nothing is left. 1 when so. */
 static int drive_out(struct gw_child *c, struct found *f, int proc, int signo, int ms)
 {

@@ -257,8 +257,11 @@ static int unsettled(const struct gw_sweep_result *r, char *buf, size_t cap)
     if (!n && !loose)
         return 0;
     snprintf(buf, cap,
-             _("%zu points were still changing or are known to 10 %% at best when their time was up; give "
-               "--point-limit more"),
+             gw_ngettext("%zu point was still changing or is known to 10 %% at best when its time was up; give "
+                         "--point-limit more",
+                         "%zu points were still changing or are known to 10 %% at best when their time was up; give "
+                         "--point-limit more",
+                         n > loose ? n : loose),
              n > loose ? n : loose);
     return 1;
 }
@@ -314,7 +317,9 @@ static int resumed(const struct gw_sweep_result *r, char *buf, size_t cap)
 {
     if (!r->resumed)
         return 0;
-    snprintf(buf, cap, _("%zu runs come from the file of an earlier sweep"), r->resumed);
+    snprintf(buf, cap, gw_ngettext("%zu run comes from the file of an earlier sweep",
+                                     "%zu runs come from the file of an earlier sweep", r->resumed),
+             r->resumed);
     return 1;
 }
 

@@ -21,8 +21,8 @@ struct weigher {
     struct gw_diag *d;
     struct gw_live_phases *p;
     const struct gw_activity *activity;        /* of the GPU, NULL none */
-    double launch_rate;                        /* a second over the working time; NAN not counted */
-    struct gw_array launches;                  /* struct look */
+    struct gw_array looks;                     /* struct look: launches, or NVML's utilization summed up */
+    double rate;                               /* their growth a second over the working time; NAN not known */
     struct gw_array idle;                      /* struct gw_live_stretch: long ones without work */
     double measured[GW_CAUSE_COUNT], work[GW_CAUSE_COUNT], flat[GW_CAUSE_COUNT], time[GW_CAUSE_COUNT], late[GW_CAUSE_COUNT], all, all_late;
     size_t in_window[GW_CAUSE_COUNT];
@@ -31,9 +31,9 @@ struct weigher {
     unsigned last;                             /* its cause */
 };
 
-struct look {
+struct look { /* at a counter that counts up */
     int64_t at;
-    double launches;
+    double done;
 };
 
 /* --- working time -------------------------------------------------------------------------------------------------------------- */
@@ -62,18 +62,6 @@ static int64_t work_done(const struct gw_activity *a, double part)
     return INT64_MAX;
 }
 
-/* As gw_live_calls_period() does by launches. */
-static int find_period(struct weigher *w, int64_t pid)
-{
-    struct gw_live_phases *p = w->p;
-    if (gw_live_calls_period(w->d->an, pid, &p->from, &p->to))
-        return 1;
-    if (!w->activity)
-        return 0;
-    p->from = work_done(w->activity, 0.05);
-    p->to = work_done(w->activity, 0.98);
-    return p->to != INT64_MAX && p->to - p->from >= SEC;
-}
 
 static uint32_t find_lane(const struct gw_analysis *an, const struct gw_live *l)
 {
@@ -91,28 +79,66 @@ static uint32_t find_lane(const struct gw_analysis *an, const struct gw_live *l)
 
 /* --- when nothing was done ----------------------------------------------------------------------------------------------------- */
 
-static void read_launches(struct weigher *w, int64_t pid)
+static void read_counter(struct weigher *w, const char *name, int64_t device, int64_t pid)
 {
     const struct gw_analysis *an = w->d->an;
     const struct gw_lane *lane = an->t->lanes.data;
-    uint32_t id = gw_intern_find(an->t->names, "cuda.launches", strlen("cuda.launches"));
-    w->launch_rate = NAN;
+    uint32_t id = gw_intern_find(an->t->names, name, strlen(name));
     for (size_t i = 0; id && i < an->t->lanes.len; i++)
-        for (size_t k = 0; lane[i].type == GW_LANE_COUNTER && lane[i].pid == pid && k < lane[i].count; k++) {
+        for (size_t k = 0; lane[i].type == GW_LANE_COUNTER && lane[i].device == device && lane[i].pid == pid && k < lane[i].count; k++) {
             const struct gw_event *e = gw_ev(an, lane[i].order[k]);
-            struct look *x = e->kind == GW_KIND_COUNTER && e->name == id ? gw_array_push(&w->launches) : NULL;
+            if (e->kind != GW_KIND_COUNTER || e->name != id)
+                continue;
+            struct look *last = w->looks.len ? (struct look *)w->looks.data + w->looks.len - 1 : NULL;
+            struct look *x = last && last->at == e->start ? last : gw_array_push(&w->looks); /* of one instant the last */
             if (x)
                 *x = (struct look){e->start, gw_counter_value(e)};
         }
-    struct gw_live all = {.from = w->p->from, .to = w->p->to};
-    w->launch_rate = gw_live_rate(&all, an, "cuda.launches", -1, pid);
 }
 
-/* Launches a second at a time; NAN not known. */
+/* When `part` of what was counted was reached. */
+static int64_t reached(const struct weigher *w, double part)
+{
+    const struct look *x = w->looks.data;
+    size_t n = w->looks.len, i = 0;
+    while (i < n && x[i].done < part * x[n - 1].done)
+        i++;
+    return i < n ? x[i].at : INT64_MAX;
+}
+
+/* By launches, else by the GPU's activity, else by NVML's figure: any period with a kernel counts as busy there, but one without does
+ * not. */
+static int find_period(struct weigher *w, int64_t pid)
+{
+    struct gw_live_phases *p = w->p;
+    read_counter(w, "cuda.launches", -1, pid);
+    if (!gw_live_calls_period(w->d->an, pid, &p->from, &p->to)) {
+        w->looks.len = 0;
+        read_counter(w, "nvml.utilization_percent", gw_live_of(w->d)->device, -1);
+        struct look *x = w->looks.data;
+        double sum = 0;
+        for (size_t i = 0; i < w->looks.len; i++) { /* each says something of the time before it */
+            sum += i ? x[i].done * (double)(x[i].at - x[i - 1].at) : 0;
+            x[i].done = sum;
+        }
+        p->from = w->activity ? work_done(w->activity, 0.05) : reached(w, 0.05);
+        p->to = w->activity ? work_done(w->activity, 0.98) : reached(w, 0.98);
+        if (p->to == INT64_MAX || p->to - p->from < SEC)
+            return 0;
+    }
+    double all = 0; /* the mean rate over the working time */
+    const struct look *x = w->looks.data;
+    for (size_t i = 1; i < w->looks.len; i++)
+        all += x[i].at > p->from && x[i].at <= p->to ? x[i].done - x[i - 1].done : 0;
+    w->rate = all > 0 ? all / ((double)(p->to - p->from) * 1e-9) : NAN;
+    return 1;
+}
+
+/* Growth a second at a time; NAN not known. */
 static double rate_at(const struct weigher *w, int64_t at)
 {
-    const struct look *x = w->launches.data;
-    size_t lo = 0, hi = w->launches.len;
+    const struct look *x = w->looks.data;
+    size_t lo = 0, hi = w->looks.len;
     while (lo < hi) {
         size_t mid = lo + (hi - lo) / 2;
         if (x[mid].at <= at)
@@ -120,9 +146,9 @@ static double rate_at(const struct weigher *w, int64_t at)
         else
             hi = mid;
     }
-    if (!lo || lo == w->launches.len || x[lo].at <= x[lo - 1].at)
+    if (!lo || lo == w->looks.len || x[lo].at <= x[lo - 1].at)
         return NAN;
-    return (x[lo].launches - x[lo - 1].launches) / ((double)(x[lo].at - x[lo - 1].at) * 1e-9);
+    return (x[lo].done - x[lo - 1].done) / ((double)(x[lo].at - x[lo - 1].at) * 1e-9);
 }
 
 static void add_idle(struct weigher *w, int64_t start, int64_t end, int64_t least)
@@ -137,7 +163,7 @@ static void find_idle(struct weigher *w)
 {
     int64_t step = w->d->dev ? w->d->an->median_step : -1, least = step > LONG_NS / STEPS_LONG ? (step < INT64_MAX / STEPS_LONG ? step * STEPS_LONG : INT64_MAX) : LONG_NS;
     const struct gw_activity *a = w->activity;
-    const struct look *x = w->launches.data;
+    const struct look *x = w->looks.data;
     int64_t start = 0, end = INT64_MIN;
     for (size_t i = 0; a && i < a->count; i++) {
         if (!(a->run[i].share[GW_ACT_ENGINE] < NO_WORK))
@@ -150,8 +176,8 @@ static void find_idle(struct weigher *w)
     }
     if (a && end != INT64_MIN)
         add_idle(w, start, end, least);
-    for (size_t i = 1, k; !a && i < w->launches.len; i = k) {
-        for (k = i; k < w->launches.len && rate_at(w, x[k - 1].at) < FEW_LAUNCHES * w->launch_rate; k++)
+    for (size_t i = 1, k; !a && i < w->looks.len; i = k) {
+        for (k = i; k < w->looks.len && rate_at(w, x[k - 1].at) < FEW_LAUNCHES * w->rate; k++)
             ;
         if (k > i)
             add_idle(w, x[i - 1].at, x[k - 1].at, least);
@@ -247,7 +273,7 @@ static void add_sample(struct weigher *w, const struct gw_event *e, int64_t from
         w->measured[c] += (double)measured;
         w->work[c] += m * (double)measured;
     }
-    w->flat[c] += rate_at(w, from + (to - from) / 2) < FEW_LAUNCHES * w->launch_rate ? ns : 0;
+    w->flat[c] += rate_at(w, from + (to - from) / 2) < FEW_LAUNCHES * w->rate ? ns : 0;
     int is_late = from >= w->p->from + (w->p->to - w->p->from) / 2;
     w->time[c] += ns;
     w->all += ns;
@@ -317,7 +343,7 @@ static void finish_phase(struct weigher *w, unsigned c)
     if (w->measured[c] >= MEASURED * w->time[c]) {
         x->idle = 1 - w->work[c] / w->measured[c];
         x->is_idle_counted = 1;
-    } else if (!isnan(w->launch_rate)) {
+    } else if (!isnan(w->rate)) {
         x->idle = w->flat[c] / w->time[c];
     }
 }
@@ -349,21 +375,23 @@ int gw_live_phases_weigh(struct gw_diag *d, struct gw_live_phases *p)
     w->d = d;
     w->p = p;
     w->activity = activity_of(d);
-    if (!find_period(w, l->pid))
-        return 0;
-    find_idle_shares(w);
-    p->lane = find_lane(d->an, l);
-    if (p->lane == GW_NONE)
-        return 1;
-    gw_array_init(&w->launches, sizeof(struct look), 0);
+    gw_array_init(&w->looks, sizeof(struct look), 0);
+    int known = find_period(w, l->pid);
+    if (known) {
+        find_idle_shares(w);
+        p->lane = find_lane(d->an, l);
+    }
+    if (p->lane == GW_NONE) {
+        gw_array_free(&w->looks);
+        return known;
+    }
     gw_array_init(&w->idle, sizeof(struct gw_live_stretch), 0);
-    read_launches(w, l->pid);
     find_idle(w);
     keep_idle(w);
     add_samples(w);
     for (unsigned c = 0; c < GW_CAUSE_COUNT && w->all > 0; c++)
         finish_phase(w, c);
-    gw_array_free(&w->launches);
+    gw_array_free(&w->looks);
     gw_array_free(&w->idle);
     return 1;
 }

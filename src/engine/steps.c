@@ -15,7 +15,6 @@
 #define GW_STEPS_CANDIDATES 32
 
 struct gw_vote {
-    uint32_t name;
     uint32_t count;
     uint32_t last;
     uint32_t period;

@@ -32,7 +32,7 @@ static const char *between(struct gw_diag *d, int64_t start, int64_t end)
 }
 
 struct gw_user_code {
-    int64_t ns, count, idle, longest;
+    int64_t ns, count, longest;
     uint32_t longest_run;
     int64_t prep; /* of it: in ranges whose name says that they prepare input */
 };

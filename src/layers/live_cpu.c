@@ -169,14 +169,14 @@ int gw_live_worker_memory(struct gw_diag *d)
     f->f.confidence = leaks && tight ? GW_CONF_HIGH : GW_CONF_MEDIUM;
     gw_diag_seen(d, f, m.own, "bytes", "/proc/PID/status", _("%zu workers hold %s of their own; %s are free"), m.n,
                  gw_diag_bytes_text(d, m.own), gw_diag_bytes_text(d, available));
-    if (leaks)
+    if (leaks) {
         gw_diag_seen(d, f, grows, "bytes/s", "/proc/PID/status",
                      _("they grow by %s/s: full in %.2g hours at this pace"), gw_diag_bytes_text(d, grows), hours);
-    if (leaks)
         gw_diag_fix(f,
                     _("no Python objects in the data set: reading them changes their counts, and forked pages are "
                       "copied; keep paths and labels in numpy arrays or Arrow"),
                     _("the workers' memory over an epoch"), "");
+    }
     gw_diag_fix(
         f, _("fewer workers, or a smaller prefetch_factor; `persistent_workers=True` avoids two generations at once"),
         _("free memory"), _("a slower supply"));

@@ -101,10 +101,10 @@ static void numbers(struct view *w, double a, double b, int real)
     if (real)
         gw_text_style(t, b > a ? GW_STYLE_IDLE : GW_STYLE_COMPUTE);
     gw_text_right(t, gw_diff_change(b - a).s, NAME_COLS + 3 * NUMBER_COLS);
-    if (real)
+    if (real) {
         gw_text_style(t, GW_STYLE_PLAIN);
-    if (real)
         gw_text_words(t, " *");
+    }
     gw_text_line(t);
 }
 

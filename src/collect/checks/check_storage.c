@@ -115,12 +115,12 @@ void gw_check_on_disk(struct gw_check_run *r)
         worst = s > worst ? s : worst;
         if (!busiest || d->busy > busiest->busy)
             busiest = d;
-        if (s == GW_CHECK_LOOK)
+        if (s == GW_CHECK_LOOK) {
             text = gw_check_text(r, "%s%s%.32s %.0f %% busy%s", text, *text ? "; " : "", d->name, 100 * d->busy,
                                  isnan(d->await_ms) ? "" : gw_check_text(r, ", %.3g ms an I/O", d->await_ms));
-        if (s == GW_CHECK_LOOK)
             gw_check_evidence(r, d->busy, "share", r->env->live ? "/proc/diskstats" : "iostat",
                               "%.32s busy %.0f %%, %.0f I/O a second", d->name, 100 * d->busy, d->iops);
+        }
     }
     if (!busiest)
         return;

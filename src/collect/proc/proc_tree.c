@@ -462,7 +462,6 @@ static void sample_thread(struct gw_tree *t, struct gw_tree_thread *r, uint64_t 
     out.pid = (uint32_t)r->pid;
     out.tid = (uint32_t)r->tid;
     out.syscall = -1;
-    out.cpu = -1;
     out.flags = r->tid == r->pid ? GW_TF_MAIN : 0;
     if (gw_proc_schedstat(t->proc, r->pid, r->tid, &out.cpu_ns, &out.wait_ns) == -ENOENT ||
         gw_proc_stat(t->proc, r->pid, r->tid, &st) < 0) {

@@ -44,11 +44,10 @@ static int cmp_i64(const void *a, const void *b)
 static void depth(struct gw_tl_series *s, const int64_t *issued, const int64_t *begun, size_t n)
 {
     size_t i = 0, k = 0;
-    int64_t at = 0;
     for (int64_t bucket = 0; bucket < (int64_t)s->count; bucket++) {
         widen(s, bucket * s->bucket, (double)i - (double)k);
         while (k < n) {
-            at = i < n && issued[i] <= begun[k] ? issued[i] : begun[k];
+            int64_t at = i < n && issued[i] <= begun[k] ? issued[i] : begun[k];
             if (at >= (bucket + 1) * s->bucket)
                 break;
             for (; i < n && issued[i] == at; i++)

@@ -244,7 +244,7 @@ def sparse(j, count, step_ns, more=""):
 
 
 def case_sparse():
-    """After five minutes one time a second is kept, with the steps that it stands for: the file stays small."""
+    """After five minutes one time a second is kept, with the steps that it stands for, and long steps: the file stays small."""
     j = sparse(job(), 60000, 10**7)  # ten minutes of 10 ms
     assert j.status == 0 and j.err == "", j.err
     rows, lines = steps(j)
@@ -252,6 +252,11 @@ def case_sparse():
     assert sum(r[2] for r in rows) >= 59900 and rows[-1][2] == 100, (sum(r[2] for r in rows), rows[-1])
     size = sum(os.path.getsize(os.path.join(j.rec, x)) for x in os.listdir(j.rec))
     assert size < 400000 and len(lines) < 320, (size, len(lines))
+    j.close()
+    j = sparse(job(), 60000, 10**7, "Clock.t += 10**8 * (i % 1000 == 500)")  # long ones stand alone, also late
+    rows, _ = steps(j)
+    long = [i for i in range(1, len(rows)) if rows[i][0] - rows[i - 1][0] == 110000]
+    assert len(long) == 60 and all(rows[i][2] == 1 for i in long) and len(rows) < 31000, (len(long), len(rows))
     j.close()
     j = sparse(job(), 200000, 10**5)  # 20 s of 0.1 ms
     rows, _ = steps(j)

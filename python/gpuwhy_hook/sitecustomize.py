@@ -13,7 +13,7 @@ asked to tell of each step of an optimizer:
 Only when `gpuwhy sweep` asks for it (GPUWHY_LOADER_...), gpuwhy_loader.py beside this file does more.
 
 What is noted goes to hook-PID.jsonl in the record: one flat JSON object a line, "what" says which. No data, no values of the
-job's variables, no environment. Whatever fails here is swallowed: the job must never notice.
+job's variables, of its environment CUDA_LAUNCH_BLOCKING alone. Whatever fails here is swallowed: the job must never notice.
 """
 import os
 import sys
@@ -92,7 +92,8 @@ def _start():
                 "cudnn_benchmark": setting(lambda: torch.backends.cudnn.benchmark), "cudnn_tf32": setting(lambda: torch.backends.cudnn.allow_tf32),
                 "matmul_tf32": setting(lambda: torch.backends.cuda.matmul.allow_tf32),
                 "matmul_precision": setting(lambda: torch.get_float32_matmul_precision()),  # pylint: disable=unnecessary-lambda
-                "threads": setting(lambda: torch.get_num_threads()), "anomaly": setting(lambda: torch.is_anomaly_enabled())}  # pylint: disable=unnecessary-lambda
+                "threads": setting(lambda: torch.get_num_threads()), "anomaly": setting(lambda: torch.is_anomaly_enabled()),  # pylint: disable=unnecessary-lambda
+                "launch_blocking": os.environ.get("CUDA_LAUNCH_BLOCKING", "0") not in ("", "0")}
         dist = sys.modules.get("torch.distributed")
         if dist is not None and setting(lambda: bool(dist.is_available() and dist.is_initialized())):
             line["rank"] = setting(lambda: dist.get_rank())  # pylint: disable=unnecessary-lambda
@@ -336,14 +337,21 @@ def _start():
         write(line)
 
     def thin_out(rows):
-        """Late in the job: one time a second and what was counted since."""
+        """Late in the job: one time a second with what was counted since, and both ends of each step that is long."""
         apart = sparse_ns * max(1, len(steps["numbers"]))
         for t, number, _ in rows:
-            row = steps["kept"].setdefault(number, [0, 0])
-            row[1] += 1
-            if not 0 <= t - row[0] < apart:
-                steps["sparse"].append((t, number, row[1]))
-                row[0], row[1] = t, 0
+            kept, count, last, usual = steps["kept"].get(number, (0, 0, 0, 0))
+            took = t - last if last else 0
+            if usual and took > 3 * usual:
+                if count:
+                    steps["sparse"].append((last, number, count))
+                kept, count = 0, 0
+            count += 1
+            if not 0 <= t - kept < apart:
+                steps["sparse"].append((t, number, count))
+                kept, count = t, 0
+            usual += (min(took, 4 * usual) - usual) / 64 if usual else took
+            steps["kept"][number] = (kept, count, t, usual)
 
     def flush_steps(t):
         rows, steps["held"] = steps["held"], []

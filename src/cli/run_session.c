@@ -225,6 +225,20 @@ static void warn_state(struct gw_session *s, const struct gw_rec_file *h)
         gw_cli_error("process %u: %s", h->pid, _(gw_rec_state_text(state)));
 }
 
+/* The job's first process may set variables for the ones that it starts, or for the program that it becomes. */
+static void note_environment(struct gw_session *s, int pid, const char *file)
+{
+    const char *dash = strrchr(file, '-');
+    uint64_t stamp = dash ? strtoull(dash + 1, NULL, 16) : 0;
+    size_t n = sizeof s->env_read / sizeof *s->env_read, i = 0;
+    while (i < n && s->env_read[i] && s->env_read[i] != stamp)
+        i++;
+    if (i == n || s->env_read[i] || !stamp)
+        return;
+    s->env_read[i] = stamp;
+    (void)gw_proc_env_facts(s->proc, pid, s->sink);
+}
+
 /* Reads the heads of the files that the libraries write. */
 static void look_at_files(struct gw_session *s)
 {
@@ -253,6 +267,7 @@ static void look_at_files(struct gw_session *s)
             if (s->tree)
                 gw_tree_set_injected(s->tree, (int)h.pid), gw_tree_set_calls(s->tree, (int)h.pid, h.status.calls_table, h.status.calls_slots);
             warn_state(s, &h);
+            note_environment(s, (int)h.pid, e->d_name);
             s->saw_injected = 1;
             s->injected_ns = s->injected_ns ? s->injected_ns : now_ns();
         }

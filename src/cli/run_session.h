@@ -58,6 +58,7 @@ struct gw_session {
     int is_recording;
     int ignored_looks;        /* times in a row that CUDA ran without us */
     int saw_injected, warned; /* warned: bits of messages already given */
+    uint64_t env_read[64];    /* process images with CUDA whose environment was read: the stamp in the name of their file; 0 = free */
     uint64_t injected_ns;     /* CLOCK_MONOTONIC of the first sight of CUDA with our library in it; 0 not yet */
     uint64_t steps;           /* gw_status_steps(), when it is asked for */
     int is_held;              /* --after-steps: windows wait */

@@ -113,6 +113,41 @@ static void mount_fact(struct gw_record_import *im, const char *rest)
         m->remote = gw_record_is_remote(m->type);
 }
 
+static struct gw_record_blocking *blocking_of(struct gw_record_import *im, int64_t pid)
+{
+    size_t i = 0;
+    while (i < im->n_blocking && im->blocking[i].pid != pid)
+        i++;
+    if (i == sizeof im->blocking / sizeof *im->blocking)
+        return NULL;
+    if (i == im->n_blocking)
+        im->blocking[im->n_blocking++] = (struct gw_record_blocking){pid, 0};
+    return im->blocking + i;
+}
+
+int gw_record_facts_blocking(const struct gw_record_import *im, int64_t pid)
+{
+    for (size_t i = 0; i < im->n_blocking; i++)
+        if (im->blocking[i].pid == pid)
+            return im->blocking[i].on;
+    return -1;
+}
+
+/* "env_of=PID": what follows replaces what was known of that process. "env.PID.NAME=value". */
+static void environment_fact(struct gw_record_import *im, const char *key, const char *value)
+{
+    int of = strcmp(key, "env_of") == 0;
+    struct gw_record_blocking *b = of || strstr(key, ".CUDA_LAUNCH_BLOCKING") ? blocking_of(im, strtoll(of ? value : key + 4, NULL, 10)) : NULL;
+    if (b)
+        b->on = !of && *value && strcmp(value, "0") != 0;
+    if (of)
+        return;
+    if (strstr(key, ".OMP_NUM_THREADS") && atoi(value) > 0)
+        im->host->omp_threads = atoi(value);
+    else if (strstr(key, ".WORLD_SIZE") && atoi(value) > 0 && im->t->facts.world_size <= 0)
+        im->t->facts.world_size = atoi(value);
+}
+
 void gw_record_facts_line(struct gw_record_import *im, const char *line)
 {
     struct gw_facts *f = &im->t->facts;
@@ -156,10 +191,8 @@ void gw_record_facts_line(struct gw_record_import *im, const char *line)
         im->job_pid = strtoll(v, NULL, 10);
     else if (strcmp(key, "recorded_s") == 0)
         h->recorded_ns = (int64_t)(atof(v) * 1e9);
-    else if (strncmp(key, "env.", 4) == 0 && strstr(key, ".OMP_NUM_THREADS") && atoi(v) > 0)
-        h->omp_threads = atoi(v);
-    else if (strncmp(key, "env.", 4) == 0 && strstr(key, ".WORLD_SIZE") && atoi(v) > 0)
-        f->world_size = f->world_size > 0 ? f->world_size : atoi(v);
+    else if (strncmp(key, "env.", 4) == 0 || strcmp(key, "env_of") == 0)
+        environment_fact(im, key, v);
     else if (strcmp(key, "pm.state") == 0)
         gw_record_pm_fact(im, v);
     else if (strcmp(key, "injection.ignored") == 0)

@@ -154,6 +154,7 @@ static void on_torch(struct hook *h, const struct line *l)
     set_int(l, "matmul_tf32", &f->matmul_tf32);
     set_int(l, "threads", &f->torch_threads);
     set_int(l, "anomaly", &f->anomaly);
+    set_int(l, "launch_blocking", &f->launch_blocking);
     if (f->torch_version) {
         t->framework = "PyTorch";
         t->framework_version = f->torch_version;

@@ -410,6 +410,7 @@ static int finish(struct host_file *f)
     name_devices(f);
     h->gpu = keep(t->arena, &im->host_gpus, &h->gpu_count);
     h->mount = keep(t->arena, &im->host_mounts, &h->mount_count);
+    h->launch_blocking = gw_record_facts_blocking(im, h->trainer); /* the hook may know better */
     gw_record_read_hooks(im);
     t->host = h;
     return 0;

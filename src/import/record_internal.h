@@ -31,6 +31,8 @@ struct gw_record_import {
     struct gw_array host_mounts; /* struct gw_host_mount */
     struct gw_array host_cpus;   /* struct gw_record_cpus */
     int64_t job_pid;
+    struct gw_record_blocking { int64_t pid; int on; } blocking[64]; /* CUDA_LAUNCH_BLOCKING of processes whose environment is known */
+    size_t n_blocking;
     int machine_arm;             /* system call numbers are those of arm64 */
 };
 struct gw_record_cpus { int64_t pid; int cpus; };
@@ -67,6 +69,8 @@ int gw_record_calls_add(struct gw_record_calls *c, struct gw_record_import *im, 
 /* Sets im->host up; 0 or GW_ENOMEM. */
 int gw_record_facts_begin(struct gw_record_import *im);
 void gw_record_facts_line(struct gw_record_import *im, const char *line);
+/* CUDA_LAUNCH_BLOCKING of a process, by its environment when it started; -1 unknown. */
+int gw_record_facts_blocking(const struct gw_record_import *im, int64_t pid);
 void gw_record_facts_free(struct gw_record_import *im);
 
 /* --- record_host.c: samples, counters and processes of the recorder's own file ------------------------------------------- */

@@ -35,6 +35,7 @@ struct gw_host_facts gw_host_facts_unknown(void)
                                   .matmul_tf32 = -1,
                                   .torch_threads = -1,
                                   .anomaly = -1,
+                                  .launch_blocking = -1,
                                   .omp_threads = -1};
 }
 

@@ -126,6 +126,7 @@ struct gw_host_facts {
     int hook; /* 1 = the hook reported something */
     const char *torch_version, *cuda_version, *matmul_precision;
     int cudnn_benchmark, cudnn_tf32, matmul_tf32, torch_threads, anomaly;
+    int launch_blocking; /* CUDA_LAUNCH_BLOCKING of the trainer, by the hook or by its environment when it started */
     int omp_threads; /* OMP_NUM_THREADS of the job, -1 not set */
 };
 

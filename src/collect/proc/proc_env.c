@@ -42,6 +42,7 @@ int gw_proc_env_facts(int proc_root, int pid, struct gw_sink *sink)
     if (!buf)
         return (int)len;
     struct facts f = {sink, pid};
+    gw_sink_factf(sink, "env_of", "%d", pid);
     gw_envvars_scan(buf, (size_t)len, put_fact, &f);
     free(buf);
     return 0;

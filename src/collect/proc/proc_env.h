@@ -1,5 +1,6 @@
 /*
- * proc_env.h - the environment variables of a process that decide how fast it runs, as facts "env.PID.NAME=value".
+ * proc_env.h - the environment variables of a process that decide how fast it runs, as facts "env.PID.NAME=value", behind
+ * the fact "env_of=PID".
  * Only names of collect/envvars.def are ever looked at: an environment holds secrets.
  */
 #ifndef GW_PROC_ENV_H

@@ -335,6 +335,22 @@ static int loader(struct gw_trace *t, struct text_host *h, const char *p)
     return 0;
 }
 
+/* What the hook read: whole numbers. */
+static int torch_settings(struct text_host *h, const char *p)
+{
+    char v[64];
+    h->f.hook = 1;
+    while (*p) {
+        if (pair(&p, "cudnn_benchmark", v, sizeof v))
+            h->f.cudnn_benchmark = atoi(v);
+        else if (pair(&p, "anomaly", v, sizeof v))
+            h->f.anomaly = atoi(v);
+        else
+            return -1;
+    }
+    return 0;
+}
+
 int text_host_line(struct gw_trace *t, struct text_host **hp, int64_t base, const char *line, char *why, size_t cap)
 {
     struct text_host *h = *hp;
@@ -364,6 +380,8 @@ int text_host_line(struct gw_trace *t, struct text_host **hp, int64_t base, cons
         rc = activity(h, base, p);
     else if (whole_word(&p, "loader"))
         rc = loader(t, h, p);
+    else if (whole_word(&p, "torch"))
+        rc = torch_settings(h, p);
     return rc < 0 ? fail(why, cap, "cannot be read", line) : 0;
 }
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "layers/finding.h"
+#include "layers/live.h"
 
 int gw_find_host_sync(struct gw_diag *d)
 {
@@ -377,7 +378,7 @@ int gw_find_autotune(struct gw_diag *d)
     }
     if (bursts < 2 || (double)ns < GW_LIM_SHARE * (double)d->wall) {
         gw_places_drop(p);
-        return GW_SILENT;
+        return gw_live_autotune(d) == GW_FIRED ? GW_FIRED : GW_SILENT;
     }
     struct gw_draft *f = gw_diag_add(d, GW_F_AUTOTUNE, ns);
     double t = (double)d->wall, tuned = fmin((double)ns, t * 0.995), rest = t - tuned;

@@ -112,6 +112,8 @@ int gw_live_calls_preprocess(struct gw_diag *d);
 /* Without GPU records, host time of other sorts (live_host.c). `id`: GW_F_SLOW_OP, or GW_F_SHAPE_CHURN where shapes are always new. */
 int gw_live_host_operators(struct gw_diag *d, enum gw_finding_id id);
 int gw_live_host_simulator(struct gw_diag *d);
+/* With or without GPU records: cuDNN's tuning is on, and the host is inside convolutions. */
+int gw_live_autotune(struct gw_diag *d);
 /* 1 when values of the GPU are read so often that reads stand inside what a CUDA graph would have to hold. */
 int gw_live_calls_reads_between(struct gw_diag *d);
 /* The time in which `pid` launched kernels, without start and end. 1, or 0 when launches were not counted or took no second. */

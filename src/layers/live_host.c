@@ -1,9 +1,10 @@
 /*
  * live_host.c - a job whose GPU work was not recorded, and whose host neither calls CUDA all the time nor prepares data: operators that
- * take long before they launch anything, shapes that are new in each step, a simulator. From counted calls and sampled threads; the
+ * take long before they launch anything, convolutions that are tuned, shapes that are new in each step, a simulator. From counted calls and sampled threads; the
  * host is what everything waits for, so a share of its time is a share of the step. See live.h.
  */
 #include <math.h>
+#include <string.h>
 
 #include "layers/live.h"
 
@@ -13,6 +14,8 @@
 /* Of the time in operators, what is not issuing, for them to be slow and not just many: four fifths is 30 launch calls a launch; jobs bound by
  * their launches need 4.4 to 8.5 of them, 14 with much Python (live_calls.c). */
 #define SLOW_PART 0.8
+/* Of the operators' samples, those in convolutions, for tuning them to be what takes the time. */
+#define TUNED_PART 0.5
 /* A simulator's turn: values are read (the action), a small input follows (the observation), few kernels lie between (the policy: tens;
  * a training step has hundreds), and code of its own runs in between. */
 #define TURNS 20.0 /* a second */
@@ -56,6 +59,60 @@ static double slow_operators(const struct gw_diag *d, const struct gw_live *l, c
     return fmin(fmax(0, share[GW_CAUSE_SLOW_OP] - issue), 1 - d->busy);
 }
 
+/* --- convolutions that are tuned again and again --------------------------------------------------------------------------------- */
+
+/* Of the samples inside operators of the forward pass, those inside a convolution; 0 without any. */
+static double in_convolutions(const struct gw_diag *d, const struct gw_live *l)
+{
+    size_t all = 0, conv = 0;
+    const struct gw_lane *lane = l->launcher == GW_NONE ? NULL : gw_trace_lane(d->an->t, l->launcher);
+    for (uint32_t k = 0; lane && k < d->an->t->lanes.len; k++) {
+        const struct gw_lane *x = gw_trace_lane(d->an->t, k); /* forward and backward may be issued by different threads */
+        for (size_t i = 0; x->type == GW_LANE_HOST && x->pid == l->pid && i < x->count; i++) {
+            const struct gw_event *e = gw_ev(d->an, x->order[i]);
+            const struct gw_stack_info *s = e->kind == GW_KIND_SAMPLE && e->start >= l->from && e->start < l->to ? gw_samples_stack(d->an, e) : NULL;
+            if (!s || gw_samples_cause(d->an, e) != GW_CAUSE_SLOW_OP)
+                continue;
+            const char *stack = gw_trace_text(d->an->t, (uint32_t)e->arg1);
+            if (strstr(stack, "_engine_run_backward"))
+                continue;
+            all++;
+            conv += strstr(stack, "torch/nn/modules/conv.py(") != NULL;
+        }
+    }
+    return all ? (double)conv / (double)all : 0;
+}
+
+int gw_live_autotune(struct gw_diag *d)
+{
+    const struct gw_live *l = gw_live_of(d);
+    double share[GW_CAUSE_COUNT], wall = (double)d->wall;
+    if (!l || l->h->cudnn_benchmark < 0)
+        return GW_NO_DATA;
+    int has_gpu = d->dev && d->dev->nruns, is_sampled = shares_of(d, l, share);
+    double lost = has_gpu ? (double)d->dev->cause_ns[GW_CAUSE_SLOW_OP] : is_sampled ? slow_operators(d, l, share, GW_LIVE_ISSUE) * wall : 0;
+    if (l->h->cudnn_benchmark != 1 || lost < GW_LIM_SHARE * wall || in_convolutions(d, l) < TUNED_PART)
+        return GW_SILENT;
+    struct gw_draft *f = gw_diag_add(d, GW_F_AUTOTUNE, (int64_t)lost);
+    const double left[3] = {0.5, 0.2, 0.05}; /* a candidate of two, five, twenty stays: what an untuned run does */
+    if (has_gpu) {
+        struct gw_whatif w[3] = {GW_WHATIF_NONE, GW_WHATIF_NONE, GW_WHATIF_NONE};
+        for (int i = 0; i < 3; i++)
+            w[i].label_scale[GW_CAUSE_SLOW_OP] = left[i];
+        gw_diag_gain(d, f, w, w + 1, w + 2);
+    } else {
+        gw_diag_gain_set(f, 1 / (1 - (1 - left[0]) * lost / wall), 1 / (1 - (1 - left[1]) * lost / wall), 1 / (1 - (1 - left[2]) * lost / wall));
+    }
+    f->f.confidence = GW_CONF_MEDIUM;
+    gw_diag_seen(d, f, lost / wall, "share", "thread samples", _("`torch.backends.cudnn.benchmark` is on, and convolutions keep the host for %.0f %% of the time"),
+                 100 * lost / wall);
+    gw_diag_fix(f, _("`torch.backends.cudnn.benchmark = False` while shapes vary, or pad to a few fixed shapes and leave it on"), _("gpuwhy diff before after"),
+                _("without tuning a single convolution may be slower"));
+    return GW_FIRED;
+}
+
+/* --- operators, shapes -------------------------------------------------------------------------------------------------------------- */
+
 /* Of the launches in the second half, those with a new grid; NAN = not counted. */
 static double fresh_share(const struct gw_diag *d, const struct gw_live *l)
 {
@@ -82,6 +139,8 @@ int gw_live_host_operators(struct gw_diag *d, enum gw_finding_id id)
         return GW_NO_DATA;
     double low = slow_operators(d, l, share, GW_LIVE_ISSUE_MOST), likely = slow_operators(d, l, share, GW_LIVE_ISSUE), high = slow_operators(d, l, share, 0);
     double fresh = fresh_share(d, l);
+    if (d->answer[GW_F_AUTOTUNE] == GW_FIRED)
+        return GW_SILENT;
     int churns = fresh >= FRESH_SHARE;
     if (isnan(fresh) && id == GW_F_SHAPE_CHURN)
         return GW_NO_DATA;

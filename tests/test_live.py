@@ -100,11 +100,21 @@ def log_lines():
     while True:
         [str(x) for x in range(100000)]  # LOG
 
+def save_checkpoint():
+    end = time.time() + 1.5
+    while time.time() < end:
+        sum(range(1000))  # SAVE
+
 what = sys.argv[1]
 if what == 'main_loading': train(DataLoader(Decode()))
 elif what == 'workers': train(DataLoader(Decode(), 2))
 elif what == 'storage': train(DataLoader(Read(), 2))
 elif what == 'preprocess': train(DataLoader(Nothing()), tokenise)
+elif what == 'saves':
+    for i in range(4):
+        train(DataLoader(Nothing()), lambda: burn(0.0005), 2)
+        save_checkpoint()
+    train(DataLoader(Nothing()), lambda: burn(0.0005), 2)
 elif what == 'lock':
     threading.Thread(target=log_lines, daemon=True).start()
     train(DataLoader(Nothing()), lambda: sum(range(30000)))
@@ -198,6 +208,16 @@ def case_machine():
 def case_lock():
     j = Job().run("lock")
     assert j.finding("gil-contention") and j.at("gil-contention", "LOG"), j.says()
+    return j
+
+
+def case_checkpoints_between_windows():
+    """6 of 16 s, and none in the only window: the samples of the whole run show them, and other gains shrink."""
+    j = Job().run("saves", "--windows", "500ms,1s,60s,60s")
+    f = j.finding("checkpoint")
+    assert f and j.at("checkpoint", "SAVE"), j.says()
+    assert 1.2 < f["gain"]["likely"] < 2.2 and f["gain"]["low"] < f["gain"]["likely"] < f["gain"]["high"] < 3, f["gain"]
+    assert any("of the whole run" in n or "gains are those of the run" in n for n in j.report["trust"]["notes"]), j.report["trust"]["notes"]
     return j
 
 

@@ -438,6 +438,25 @@ static void test_batch_ends_when_it_brings_nothing(void **state)
     gw_sweep_free(&s);
 }
 
+/* Time ends while the rate still grows: larger values exist, so the largest measured one is no knee. */
+static void test_search_that_was_cut_short(void **state)
+{
+    (void)state;
+    static const double rates[] = {84, 176, 286, 532, 845};
+    struct gw_sweep s = {.repeats = 1};
+    char why[256];
+    assert_int_equal(gw_sweep_knob_parse(&s.knob[0], "batch=16..2048x2", why, sizeof why), 0);
+    s.knobs = 1;
+    assert_int_equal(gw_sweep_begin(&s), 0);
+    for (size_t i = 0; i < sizeof rates / sizeof *rates; i++)
+        assert_int_equal(gw_sweep_add(&s, &(struct gw_sweep_run){.point = i, .outcome = GW_SWEEP_OK, .rate = rates[i], .error = 0.04, .is_settled = 1}), 0);
+    struct gw_sweep_verdict v;
+    gw_sweep_judge(&s, &v);
+    assert_int_equal(v.kind, GW_SWEEP_OPEN);
+    assert_true(value(&s, v.knee, 0) == 256);
+    gw_sweep_free(&s);
+}
+
 static void test_failures_bound(void **state)
 {
     (void)state;
@@ -529,6 +548,7 @@ int main(void)
         cmocka_unit_test(test_batch_stops_before_memory),
         cmocka_unit_test(test_batch_ends_when_it_brings_nothing),
         cmocka_unit_test(test_failures_bound),
+        cmocka_unit_test(test_search_that_was_cut_short),
         cmocka_unit_test(test_two_knobs),
         cmocka_unit_test(test_words),
         cmocka_unit_test(test_enough),

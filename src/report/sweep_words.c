@@ -136,6 +136,10 @@ const char *gw_sweep_answer(const struct gw_sweep_result *r, char *buf, size_t c
                  _("Take %s: %s. It is the largest value of the list and the rate is still growing: try larger ones."),
                  knee, a);
         break;
+    case GW_SWEEP_OPEN:
+        snprintf(buf, cap,
+                 _("Take %s: %s. It is the largest that was measured and the rate is still growing: larger ones were not tried, give more time."), knee, a);
+        break;
     case GW_SWEEP_BOUNDED:
         snprintf(buf, cap, _("Take %s: %s. It is the largest that works, and the rate was still growing."), knee, a);
         break;
@@ -252,7 +256,8 @@ static int unsettled(const struct gw_sweep_result *r, char *buf, size_t cap)
     size_t n = 0, loose = 0;
     for (size_t p = 0; p < r->sweep->points; p++) {
         n += r->sweep->point[p].state == GW_SWEEP_MEASURED && !r->sweep->point[p].last.is_settled;
-        loose += r->sweep->point[p].state == GW_SWEEP_MEASURED && r->sweep->point[p].error > 0.10;
+        loose += r->sweep->point[p].state == GW_SWEEP_MEASURED && r->sweep->point[p].error > 0.10 &&
+                 !gw_sweep_is_far(r->sweep->point[p].rate, r->sweep->point[p].error, rate_at(r, r->verdict.best));
     }
     if (!n && !loose)
         return 0;

@@ -136,6 +136,8 @@ struct gw_sweep_ask {
 int gw_sweep_next(struct gw_sweep *s, struct gw_sweep_ask *ask);
 /* May the run end? A point far below the best need not be known well. */
 int gw_sweep_enough(const struct gw_sweep *s, const struct gw_sweep_ask *ask, double rate, double error);
+/* 1: the rate is so far below the best that it cannot be the knee, within its error, and is known well enough for that. */
+int gw_sweep_is_far(double rate, double error, double best);
 
 enum gw_sweep_kind {
     GW_SWEEP_NOTHING, /* no point could be measured */
@@ -144,6 +146,7 @@ enum gw_sweep_kind {
     GW_SWEEP_KNEE,
     GW_SWEEP_RISING,  /* the best is the largest value of the list, and there may be more above it */
     GW_SWEEP_BOUNDED, /* the same, but the next larger one fails or would not fit into memory */
+    GW_SWEEP_OPEN,    /* the best is the largest that was measured, and time ended before larger ones were tried */
     GW_SWEEP_KINDS
 };
 const char *gw_sweep_kind_id(unsigned k);

@@ -4,7 +4,7 @@
 
 #include "sweep/sweep.h"
 
-static const char *const kinds[GW_SWEEP_KINDS] = {"nothing", "one", "flat", "knee", "rising", "bounded"};
+static const char *const kinds[GW_SWEEP_KINDS] = {"nothing", "one", "flat", "knee", "rising", "bounded", "open"};
 const char *gw_sweep_kind_id(unsigned k) { return k < GW_SWEEP_KINDS ? kinds[k] : ""; }
 
 /* Is no point more than the tolerance better than point i, whatever the noise? */
@@ -76,7 +76,12 @@ static enum gw_sweep_kind kind_of(const struct gw_sweep_line *l, size_t best, si
         return GW_SWEEP_FLAT;
     if (!l->s->knob[l->knob].is_number || knee != last)
         return GW_SWEEP_KNEE;
-    return gw_sweep_line_bound(l) < l->n ? GW_SWEEP_BOUNDED : last + 1 == l->n ? GW_SWEEP_RISING : GW_SWEEP_KNEE;
+    if (gw_sweep_line_bound(l) < l->n)
+        return GW_SWEEP_BOUNDED;
+    if (last + 1 == l->n)
+        return GW_SWEEP_RISING;
+    /* With one knob the search ends at the last value or beyond the knee; with two, one line is not followed to its end. */
+    return l->s->knobs == 1 && gw_sweep_on(l, last + 1)->state == GW_SWEEP_UNTRIED ? GW_SWEEP_OPEN : GW_SWEEP_KNEE;
 }
 
 /* Throughput against batch, and the marks on GPU memory. */

@@ -14,7 +14,7 @@ enum {
     GIVE_UP = 2         /* failures without a success */
 };
 #define FAR_BELOW 0.80     /* of the best: such a point cannot be the knee ... */
-#define FAR_PRECISION 0.10 /* ... and need not be known better than this */
+#define FAR_PRECISION 0.20 /* ... and need not be known better than this */
 
 static int is_untried(const struct gw_sweep_line *l, size_t i) { return gw_sweep_on(l, i)->state == GW_SWEEP_UNTRIED; }
 static int is_measured(const struct gw_sweep_line *l, size_t i)
@@ -376,9 +376,11 @@ int gw_sweep_next(struct gw_sweep *s, struct gw_sweep_ask *ask)
     return 1;
 }
 
+int gw_sweep_is_far(double rate, double error, double best) { return error <= FAR_PRECISION && rate * (1 + error) < FAR_BELOW * best; }
+
 int gw_sweep_enough(const struct gw_sweep *s, const struct gw_sweep_ask *ask, double rate, double error)
 {
     if (isnan(rate))
         return 0;
-    return error <= s->precision || (error <= FAR_PRECISION && rate * (1 + error) < FAR_BELOW * ask->best);
+    return error <= s->precision || gw_sweep_is_far(rate, error, ask->best);
 }

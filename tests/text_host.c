@@ -11,13 +11,15 @@
 
 #include "text_trace.h"
 
-enum { MAX = 256 };
+enum { MAX = 256, MAX_STEPS = 4000 };
 
 struct text_host {
     struct gw_host_facts f;
     struct gw_host_process process[MAX];
     struct gw_host_gpu gpu[16];
     struct gw_host_loader loader[16];
+    struct gw_host_steps steps[4];
+    struct gw_host_step step[4][MAX_STEPS];
     struct gw_activity_builder activity[4];
     int has_activity[4];
     char refused[4][64]; /* why; "" = it was not */
@@ -351,6 +353,50 @@ static int torch_settings(struct text_host *h, const char *p)
     return 0;
 }
 
+/* "anomaly=1 launch_blocking=1" */
+static int settings(struct text_host *h, const char *p)
+{
+    char v[64];
+    h->f.hook = 1;
+    while (*p)
+        if (pair(&p, "anomaly", v, sizeof v))
+            h->f.anomaly = atoi(v);
+        else if (pair(&p, "launch_blocking", v, sizeof v))
+            h->f.launch_blocking = atoi(v);
+        else
+            return -1;
+    return 0;
+}
+
+/* "1 20ms optimizer=1 steps=5": of process 1, at 20 ms */
+static int step(struct text_host *h, int64_t base, const char *p)
+{
+    char v[64];
+    double pid;
+    int64_t at, steps = 1;
+    int optimizer = 0;
+    if (number(&p, &pid) < 0 || text_trace_time(&p, &at) < 0)
+        return -1;
+    p += strspn(p, " \t");
+    while (*p)
+        if (pair(&p, "optimizer", v, sizeof v))
+            optimizer = atoi(v);
+        else if (pair(&p, "steps", v, sizeof v))
+            steps = atoll(v);
+        else
+            return -1;
+    struct gw_host_steps *s = h->steps;
+    while (s < h->steps + 4 && s->count && (s->pid != (int64_t)pid || s->optimizer != optimizer))
+        s++;
+    if (s == h->steps + 4 || s->count == MAX_STEPS)
+        return -1;
+    s->pid = (int64_t)pid;
+    s->optimizer = optimizer;
+    h->step[s - h->steps][s->count++] = (struct gw_host_step){base + at, steps};
+    h->f.hook = 1;
+    return 0;
+}
+
 int text_host_line(struct gw_trace *t, struct text_host **hp, int64_t base, const char *line, char *why, size_t cap)
 {
     struct text_host *h = *hp;
@@ -380,6 +426,10 @@ int text_host_line(struct gw_trace *t, struct text_host **hp, int64_t base, cons
         rc = activity(h, base, p);
     else if (whole_word(&p, "loader"))
         rc = loader(t, h, p);
+    else if (whole_word(&p, "settings"))
+        rc = settings(h, p);
+    else if (whole_word(&p, "step"))
+        rc = step(h, base, p);
     else if (whole_word(&p, "torch"))
         rc = torch_settings(h, p);
     return rc < 0 ? fail(why, cap, "cannot be read", line) : 0;
@@ -401,6 +451,22 @@ static void give_activity(struct gw_trace *t, struct text_host *h, struct gw_hos
     f->activity = a;
 }
 
+static void give_steps(struct gw_trace *t, struct text_host *h, struct gw_host_facts *f)
+{
+    struct gw_host_steps *s = gw_arena_calloc(t->arena, 4, sizeof *s);
+    for (int i = 0; s && i < 4 && h->steps[i].count; i++) {
+        size_t bytes = h->steps[i].count * sizeof *h->step[i];
+        struct gw_host_step *row = gw_arena_alloc(t->arena, bytes);
+        if (!row)
+            break;
+        memcpy(row, h->step[i], bytes);
+        s[i] = h->steps[i];
+        s[i].row = row;
+        f->steps_count++;
+    }
+    f->steps = s;
+}
+
 void text_host_finish(struct gw_trace *t, struct text_host *h)
 {
     if (!h)
@@ -418,6 +484,7 @@ void text_host_finish(struct gw_trace *t, struct text_host *h)
         f->gpu = g;
         f->loader = l;
         give_activity(t, h, f);
+        give_steps(t, h, f);
         if (f->from > f->to)
             f->from = f->to = 0;
         t->host = f;

@@ -11,6 +11,9 @@
  *     host counter 0 -1 5ms 97 nvml.utilization_percent      device, process, time, value, name host loader 1
  * num_workers=2 distributed=1 epochs=3 set_epoch=0 sampler=DistributedSampler
  *
+ *     host settings anomaly=1 launch_blocking=0              what the hook and the environment told
+ *     host step 1 20ms optimizer=0 steps=1                   an optimizer.step() of process 1 ended
+ *
  * Times move with `repeat` as those of events do. Any `host` line makes gw_trace.host; the period that it speaks of is
  * that of the samples and counters. Facts that no line gives are unknown.
  */

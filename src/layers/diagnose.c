@@ -188,12 +188,30 @@ static void crowd_first(struct gw_diag *d)
     }
 }
 
+/* A debugging mode costs nothing to switch off, and what it does looks like slow dispatch, waits or code of its own. */
+static void debug_first(struct gw_diag *d)
+{
+    const uint64_t like = 1ull << GW_F_LAUNCH_BOUND | 1ull << GW_F_BATCH_SMALL | 1ull << GW_F_HOST_SYNC | 1ull << GW_F_MAIN_PREPROCESS |
+                          1ull << GW_F_SLOW_OP | 1ull << GW_F_UNFUSED_OPT;
+    for (size_t k = 1; k < d->drafts; k++) {
+        struct gw_draft *g = d->draft[k];
+        if (g->id != GW_F_DEBUG_MODE || g->f.gain.likely < 1.1)
+            continue;
+        size_t i = 0;
+        while (i < k && !(like >> d->draft[i]->id & 1))
+            i++;
+        memmove(d->draft + i + 1, d->draft + i, (k - i) * sizeof *d->draft);
+        d->draft[i] = g;
+    }
+}
+
 void gw_diag_order(struct gw_diag *d)
 {
     if (d->drafts)
         qsort(d->draft, d->drafts, sizeof *d->draft, by_gain);
     residual_last(d);
     crowd_first(d);
+    debug_first(d);
 }
 
 void gw_diag_keep(struct gw_diag *d, struct gw_report *r)

@@ -119,6 +119,9 @@ int gw_live_calls_reads_between(struct gw_diag *d);
 /* The time in which `pid` launched kernels, without start and end. 1, or 0 when launches were not counted or took no second. */
 int gw_live_calls_period(const struct gw_analysis *an, int64_t pid, int64_t *from, int64_t *to);
 
+/* A debugging mode that the job was asked for or started with (environment.c). */
+int gw_live_debug_mode(struct gw_diag *d);
+
 /* The report when no GPU work was recorded (live_alone.c): runs what can be run. 1 = there is something to say. */
 int gw_live_alone(struct gw_diag *d);
 const char *gw_live_alone_sentence(struct gw_diag *d, const struct gw_finding *first);

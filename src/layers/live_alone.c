@@ -89,7 +89,8 @@ int gw_live_alone(struct gw_diag *d)
     static const struct {
         enum gw_finding_id id;
         int (*fn)(struct gw_diag *);
-    } rows[] = {{GW_F_CPU_STARVED, gw_live_cpu_starved},
+    } rows[] = {{GW_F_DEBUG_MODE, gw_live_debug_mode},
+                {GW_F_CPU_STARVED, gw_live_cpu_starved},
                 {GW_F_OVERSUBSCRIBED, gw_live_oversubscribed},
                 {GW_F_TOO_FEW_WORKERS, gw_live_too_few_workers},
                 {GW_F_SIMULATOR, gw_live_host_simulator},

@@ -116,7 +116,7 @@ int gw_find_unfused_optimizer(struct gw_diag *d)
 {
     int64_t opts = optimizer_steps(d);
     if (!opts)
-        return GW_NO_DATA;
+        return gw_live_unfused_optimizer(d);
     struct gw_under u = under(d, GW_CTX_OPTIMIZER);
     double per = (double)u.kernels / (double)opts, mean = u.kernels ? (double)u.busy / (double)u.kernels : 0;
     double share = (double)(u.busy + u.idle) / (double)d->wall;

@@ -87,6 +87,10 @@ void gw_live_where(struct gw_diag *d, struct gw_draft *f, enum gw_live_role role
 /* Lines on the stacks of the launching thread's samples inside a call of CUDA of one of `calls` (1 << enum gw_call). Their number of
  * samples. */
 size_t gw_live_where_in_call(struct gw_diag *d, struct gw_draft *f, unsigned calls, size_t most);
+/* The thread whose stacks say what is launched (a lane, GW_NONE): the launching one, or the main thread beside autograd's. */
+uint32_t gw_live_stack_lane(const struct gw_diag *d, const struct gw_live *l);
+/* Its samples with `word` in their stack; `all`: those with any stack. Adds their lines to `f`, unless that is NULL, `most` at most. */
+size_t gw_live_stacks_with(struct gw_diag *d, const char *word, size_t *all, struct gw_draft *f, size_t most);
 /* After all diagnoses: findings about host time that have no file and line yet get them from samples. */
 void gw_live_places(struct gw_diag *d);
 
@@ -112,7 +116,9 @@ int gw_live_calls_preprocess(struct gw_diag *d);
 /* Without GPU records, host time of other sorts (live_host.c). `id`: GW_F_SLOW_OP, or GW_F_SHAPE_CHURN where shapes are always new. */
 int gw_live_host_operators(struct gw_diag *d, enum gw_finding_id id);
 int gw_live_host_simulator(struct gw_diag *d);
-/* With or without GPU records: cuDNN's tuning is on, and the host is inside convolutions. */
+/* With or without GPU records: the host is in the optimizer's loop over single tensors; cuDNN's tuning is on, and the host is inside
+ * convolutions. */
+int gw_live_unfused_optimizer(struct gw_diag *d);
 int gw_live_autotune(struct gw_diag *d);
 /* 1 when values of the GPU are read so often that reads stand inside what a CUDA graph would have to hold. */
 int gw_live_calls_reads_between(struct gw_diag *d);

@@ -95,6 +95,7 @@ int gw_live_alone(struct gw_diag *d)
                 {GW_F_TOO_FEW_WORKERS, gw_live_too_few_workers},
                 {GW_F_SIMULATOR, gw_live_host_simulator},
                 {GW_F_AUTOTUNE, gw_live_autotune},
+                {GW_F_UNFUSED_OPT, gw_live_unfused_optimizer},
                 {GW_F_SLOW_OP, slow_operators},
                 {GW_F_SHAPE_CHURN, shape_churn},
                 {GW_F_HOST_SYNC, gw_live_calls_sync},

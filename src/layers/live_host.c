@@ -14,6 +14,10 @@
 /* Of the time in operators, what is not issuing, for them to be slow and not just many: four fifths is 30 launch calls a launch; jobs bound by
  * their launches need 4.4 to 8.5 of them, 14 with much Python (live_calls.c). */
 #define SLOW_PART 0.8
+/* In the name of each of torch.optim's loops over single tensors: _single_tensor_adamw(), ... */
+#define SINGLE_TENSORS ": _single_tensor_"
+/* Stacks of the launching thread for their shares to say anything. */
+enum { ENOUGH_STACKS = 20 };
 /* Of the operators' samples, those in convolutions, for tuning them to be what takes the time. */
 #define TUNED_PART 0.5
 /* A simulator's turn: values are read (the action), a small input follows (the observation), few kernels lie between (the policy: tens;
@@ -28,9 +32,10 @@ static int shares_of(const struct gw_diag *d, const struct gw_live *l, double sh
     double all = 0;
     for (unsigned c = 0; c < GW_CAUSE_COUNT; c++)
         share[c] = 0;
-    if (l->launcher == GW_NONE)
+    uint32_t at = gw_live_stack_lane(d, l);
+    if (at == GW_NONE)
         return 0;
-    const struct gw_lane *lane = gw_trace_lane(d->an->t, l->launcher);
+    const struct gw_lane *lane = gw_trace_lane(d->an->t, at);
     for (size_t i = 0; i < lane->count; i++) {
         const struct gw_event *e = gw_ev(d->an, lane->order[i]);
         /* in a call of CUDA it is known what the thread does, with a stack or without */
@@ -59,28 +64,40 @@ static double slow_operators(const struct gw_diag *d, const struct gw_live *l, c
     return fmin(fmax(0, share[GW_CAUSE_SLOW_OP] - issue), 1 - d->busy);
 }
 
+/* --- an optimizer that goes tensor by tensor ----------------------------------------------------------------------------------------- */
+
+int gw_live_unfused_optimizer(struct gw_diag *d)
+{
+    const struct gw_live *l = gw_live_of(d);
+    size_t n = 0;
+    double in = l ? (double)gw_live_stacks_with(d, SINGLE_TENSORS, &n, NULL, 0) : 0, share = n ? in / (double)n : 0, idle = 1 - d->busy;
+    if (n < ENOUGH_STACKS)
+        return GW_NO_DATA;
+    double doubt = 2 * sqrt(share * (1 - share) / (double)n); /* two standard deviations of a share from n samples */
+    if (share - doubt < GW_LIM_OPT_SHARE || idle < GW_LIM_DATA_WAIT)
+        return GW_SILENT;
+    struct gw_draft *f = gw_diag_add(d, GW_F_UNFUSED_OPT, (int64_t)(fmin(share, idle) * (double)d->wall));
+    /* What stays, of the host's part and of the GPU's, as in gw_find_unfused_optimizer(). */
+    const double host[3] = {0.10, 0.025, 0.015}, gpu[3] = {1.0, 0.2, 0.05}, part[3] = {share - doubt, share, fmin(share + doubt, 1)};
+    double g[3];
+    for (int k = 0; k < 3; k++)
+        g[k] = 1 / fmax(fmax(1 - part[k] * (1 - host[k]), d->busy * (1 - part[k] * (1 - gpu[k]))), host[k]);
+    gw_diag_gain_set(f, g[0], g[1], g[2]);
+    f->f.confidence = GW_CONF_MEDIUM;
+    gw_diag_seen(d, f, share, "share", "thread samples", _("%.0f %% of the time the training thread is in the optimizer's loop over single tensors"), 100 * share);
+    (void)gw_live_stacks_with(d, SINGLE_TENSORS, &n, f, 3);
+    gw_diag_fix(f, _("one argument: `torch.optim.AdamW(params, lr=..., fused=True)` (or foreach=True where fused is not offered)"), _("gpuwhy diff before after"),
+                _("fused needs all parameters on the GPU; rounding differs slightly"));
+    return GW_FIRED;
+}
+
 /* --- convolutions that are tuned again and again --------------------------------------------------------------------------------- */
 
-/* Of the samples inside operators of the forward pass, those inside a convolution; 0 without any. */
-static double in_convolutions(const struct gw_diag *d, const struct gw_live *l)
+/* Of the stacks inside modules' forward(), those inside a convolution; 0 without any. */
+static double in_convolutions(struct gw_diag *d)
 {
-    size_t all = 0, conv = 0;
-    const struct gw_lane *lane = l->launcher == GW_NONE ? NULL : gw_trace_lane(d->an->t, l->launcher);
-    for (uint32_t k = 0; lane && k < d->an->t->lanes.len; k++) {
-        const struct gw_lane *x = gw_trace_lane(d->an->t, k); /* forward and backward may be issued by different threads */
-        for (size_t i = 0; x->type == GW_LANE_HOST && x->pid == l->pid && i < x->count; i++) {
-            const struct gw_event *e = gw_ev(d->an, x->order[i]);
-            const struct gw_stack_info *s = e->kind == GW_KIND_SAMPLE && e->start >= l->from && e->start < l->to ? gw_samples_stack(d->an, e) : NULL;
-            if (!s || gw_samples_cause(d->an, e) != GW_CAUSE_SLOW_OP)
-                continue;
-            const char *stack = gw_trace_text(d->an->t, (uint32_t)e->arg1);
-            if (strstr(stack, "_engine_run_backward"))
-                continue;
-            all++;
-            conv += strstr(stack, "torch/nn/modules/conv.py(") != NULL;
-        }
-    }
-    return all ? (double)conv / (double)all : 0;
+    size_t n, all = gw_live_stacks_with(d, "torch/nn/modules/module.py(", &n, NULL, 0), conv = gw_live_stacks_with(d, "torch/nn/modules/conv.py(", &n, NULL, 0);
+    return all ? fmin((double)conv / (double)all, 1) : 0;
 }
 
 int gw_live_autotune(struct gw_diag *d)
@@ -91,7 +108,7 @@ int gw_live_autotune(struct gw_diag *d)
         return GW_NO_DATA;
     int has_gpu = d->dev && d->dev->nruns, is_sampled = shares_of(d, l, share);
     double lost = has_gpu ? (double)d->dev->cause_ns[GW_CAUSE_SLOW_OP] : is_sampled ? slow_operators(d, l, share, GW_LIVE_ISSUE) * wall : 0;
-    if (l->h->cudnn_benchmark != 1 || lost < GW_LIM_SHARE * wall || in_convolutions(d, l) < TUNED_PART)
+    if (l->h->cudnn_benchmark != 1 || lost < GW_LIM_SHARE * wall || in_convolutions(d) < TUNED_PART)
         return GW_SILENT;
     struct gw_draft *f = gw_diag_add(d, GW_F_AUTOTUNE, (int64_t)lost);
     const double left[3] = {0.5, 0.2, 0.05}; /* a candidate of two, five, twenty stays: what an untuned run does */

@@ -1,5 +1,6 @@
 /* live_places.c - lines of code from sampled stacks. See live.h. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "layers/live.h"
 
@@ -109,7 +110,7 @@ void gw_live_where(struct gw_diag *d, struct gw_draft *f, enum gw_live_role role
 
 /* The thread whose stacks say what is launched: the launching one, or the process's main thread where that one runs no Python
  * (autograd's, which works while the main thread stands in backward()). */
-static uint32_t lane_with_stacks(const struct gw_diag *d, const struct gw_live *l)
+uint32_t gw_live_stack_lane(const struct gw_diag *d, const struct gw_live *l)
 {
     const struct gw_lane *lane = d->an->t->lanes.data;
     if (l->launcher == GW_NONE || !d->an->stacked || d->an->stacked[l->launcher])
@@ -118,6 +119,32 @@ static uint32_t lane_with_stacks(const struct gw_diag *d, const struct gw_live *
         if (lane[i].type == GW_LANE_HOST && lane[i].pid == l->pid && lane[i].tid == l->pid && d->an->stacked[i])
             return i;
     return l->launcher;
+}
+
+size_t gw_live_stacks_with(struct gw_diag *d, const char *word, size_t *all, struct gw_draft *f, size_t most)
+{
+    const struct gw_live *l = gw_live_of(d);
+    struct tally *t = gw_arena_alloc(d->arena, sizeof *t);
+    uint32_t at = l ? gw_live_stack_lane(d, l) : GW_NONE;
+    *all = 0;
+    if (!t || at == GW_NONE)
+        return 0;
+    const struct gw_lane *lane = gw_trace_lane(d->an->t, at);
+    size_t found = 0;
+    *t = (struct tally){.d = d};
+    for (size_t i = 0; i < lane->count; i++) {
+        const struct gw_event *e = gw_ev(d->an, lane->order[i]);
+        if (e->kind != GW_KIND_SAMPLE || e->start < l->from || e->start >= l->to || !gw_samples_stack(d->an, e))
+            continue;
+        ++*all;
+        if (!strstr(gw_trace_text(d->an->t, (uint32_t)e->arg1), word))
+            continue;
+        found++;
+        add(t, e, 1);
+    }
+    if (f && t->all > 0)
+        write_lines(t, f, most);
+    return found;
 }
 
 /* What a sample has to be to count. */
@@ -139,7 +166,7 @@ static size_t where_fits(struct gw_diag *d, struct gw_draft *f, const struct fit
 {
     const struct gw_live *l = gw_live_of(d);
     struct tally *t = gw_arena_alloc(d->arena, sizeof *t);
-    uint32_t index = l && t ? lane_with_stacks(d, l) : GW_NONE;
+    uint32_t index = l && t ? gw_live_stack_lane(d, l) : GW_NONE;
     size_t n = 0;
     if (index == GW_NONE)
         return 0;
@@ -236,7 +263,7 @@ static void in_labelled_runs(struct gw_diag *d, struct gw_draft *f, uint32_t lab
         return;
     *t = (struct tally){.d = d};
     struct in_run r = {t, labels};
-    uint32_t lane = lane_with_stacks(d, l);
+    uint32_t lane = gw_live_stack_lane(d, l);
     for (size_t i = 0; i < d->dev->nruns; i++) {
         const struct gw_run *run = d->dev->runs + i;
         if (run->label < GW_CAUSE_COUNT && (labels >> run->label & 1) && run->start >= d->an->w0 &&

@@ -32,7 +32,7 @@ struct gw_inject {
     int is_open;      /* a window is */
     int is_quiet;     /* off for good */
     int hands_off;    /* another profiler has CUPTI: no call to it any more, whatever happens */
-    int can_ask;      /* CUPTI answered our question once, when the answer was known: see gw_windows_ask() */
+    int can_ask;      /* CUPTI answered our question once, when the answer was known: see ask() in windows.c */
     int is_asked_for; /* the open window was asked for by the recorder: it has a fixed length */
     uint64_t now, opened_ns, close_at, next_open, last_flush, last_clock, last_status, orphan_since, started_ns;
     uint64_t closing_since; /* the window is due to close; 0 = not yet */

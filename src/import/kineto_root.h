@@ -8,7 +8,7 @@
  *
  *     struct kineto_root r;
  *     kineto_root_init(&r, facts, user);
- *     n = kineto_root_feed(&r, text, len);     (r.at == KINETO_AT_EVENTS: the list begins at text + n)
+ *     n = kineto_root_feed(&r, text, len, offset); (r.at == KINETO_AT_EVENTS: the list begins at text + n)
  *     kineto_root_events_end(&r);              (the list has ended: feed what follows)
  */
 #ifndef KINETO_ROOT_H

@@ -7,7 +7,7 @@
  *     {
  *         if (gw_diag_share(d, GW_CAUSE_HOST_ALLOC) < GW_LIM_SHARE)
  *             return GW_SILENT;
- *         struct gw_finding *f = gw_diag_add(d, GW_F_HOST_ALLOCATION, d->dev->cause_ns[GW_CAUSE_HOST_ALLOC]);
+ *         struct gw_draft *f = gw_diag_add(d, GW_F_HOST_ALLOCATION, d->dev->cause_ns[GW_CAUSE_HOST_ALLOC]);
  *         ...
  *         return GW_FIRED;
  *     }

@@ -4,7 +4,7 @@
  * One row a kernel name. Launches of one name are averaged, each weighted with its duration; a metric that a source
  * does not give has no weight and reads as NAN. Durations are those under the profiler, at fixed clocks and with cold
  * caches: good as weights among launches, not as times of the job. To speak of a job, weight the rows with the kernel
- * time of the job's own timeline, by name (gw_kernel_metrics_match).
+ * time of the job's own timeline, by name (gw_km_find).
  *
  * The rows live in gw_trace.kernel_metrics and die with the trace. Same thread rule as the trace.
  *

@@ -4,7 +4,7 @@
  * A check function looks at r->env and calls gw_check_say() once with its status and value, then gw_check_fix() and
  * friends. Saying nothing leaves the result "not evaluated".
  *
- *     void gw_check_on_shm(struct gw_check_run *r) { ... gw_check_say(r, GW_CHECK_BAD, "64 MiB"); }
+ *     void gw_check_on_shm(struct gw_check_run *r) { ... gw_check_say(r, GW_CHECK_BAD, "%d MiB", 64); }
  */
 #ifndef GW_CHECK_RUN_H
 #define GW_CHECK_RUN_H

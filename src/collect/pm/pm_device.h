@@ -8,7 +8,7 @@
  *     struct gw_pm_device d;
  *     if (gw_pm_device_open(&d, &libs, ordinal, 200000) == GW_PS_RUNNING)
  *         while (gw_pm_device_read(&d, take, user) >= 0) sleep_a_little();
- *     gw_pm_device_close(&d);
+ *     gw_pm_device_close(&d, take, user);          what is still in the buffer goes to take() first; NULL: it is dropped
  */
 #ifndef GW_PM_DEVICE_H
 #define GW_PM_DEVICE_H

@@ -6,7 +6,7 @@
  * privileges are needed. One thread. gw_nvml_sample() takes 2 us a device without GPM and 0.2 to 0.3 ms with it (measured on an
  * H200).
  *
- *     struct gw_nvml_live *n = gw_nvml_open(&sink);      NULL: no NVML; a fact says why
+ *     struct gw_nvml_live *n = gw_nvml_open(&sink, NULL);      NULL: no NVML; a fact says why
  *     gw_nvml_sample(n);
  *     gw_nvml_processes(n);
  *     gw_nvml_close(n);

@@ -21,7 +21,8 @@ enum { ENOUGH_STACKS = 20 };
 /* Of the operators' samples, those in convolutions, for tuning them to be what takes the time. */
 #define TUNED_PART 0.5
 /* A simulator's turn: values are read (the action), a small input follows (the observation), few kernels lie between (the policy: tens;
- * a training step has hundreds), and code of its own runs in between. */
+ * a training step has hundreds), and code of its own runs in between. A server that decodes token by token has that rhythm too, with a CUDA
+ * graph or hundreds of launches for each. */
 #define TURNS 20.0 /* a second */
 #define TURN_LAUNCHES 50.0
 #define TURN_CODE 0.25
@@ -188,7 +189,8 @@ int gw_live_host_simulator(struct gw_diag *d)
         return GW_NO_DATA;
     double reads = rate(d, l, "cuda.reads"), copies = rate(d, l, "cuda.copies"), launches = rate(d, l, "cuda.launches");
     double named = share[GW_CAUSE_SIMULATOR], code = share[GW_CAUSE_USER_CODE], idle = 1 - d->busy;
-    int by_shape = reads >= TURNS && copies >= reads / 2 && launches <= TURN_LAUNCHES * reads && code >= TURN_CODE;
+    double graphs = rate(d, l, "cuda.graph_launches");
+    int by_shape = reads >= TURNS && copies >= reads / 2 && launches <= TURN_LAUNCHES * reads && graphs < reads / 10 && code >= TURN_CODE;
     double lost = fmin(named + (by_shape ? code : 0), idle);
     if (lost < GW_LIM_DATA_WAIT)
         return GW_SILENT;

@@ -5,30 +5,35 @@
 #include <string.h>
 
 #define SEC 1000000000ll
-#define STANDS_NS (1500000000ll) /* a stack stands for the time until the next one: a sleeping thread is looked at once a second */
-#define NO_WORK 0.02             /* as in activity_report.c: a stretch with less is idle */
-#define LONG_NS SEC              /* and so is this: a shorter idle stretch is part of a step */
-#define STEPS_LONG 3             /* as is one of fewer steps (phases.c calls a step of three medians a phase) */
-#define FEW_LAUNCHES 0.05        /* of the mean rate: nothing is trained meanwhile */
-#define MEASURED 0.3             /* share of a phase's time that must have been measured */
-#define RUN_MEASURED 0.5         /* and of the run's */
-#define WINDOW_MEASURED 0.9      /* and of the window's (activity_report.c) */
-enum { WINDOW_SAMPLES = 10,      /* fewer samples in the window say nothing about it */
-       STEP_KERNELS = 20,        /* between two samples of a phase: it ended and began again. A checkpoint copies and launches next to none */
-       MAX_IDLE = 4096 };
+#define STANDS_NS \
+    (1500000000ll)   /* a stack stands for the time until the next one: a sleeping thread is looked at once a second */
+#define NO_WORK 0.02 /* as in activity_report.c: a stretch with less is idle */
+#define LONG_NS SEC  /* and so is this: a shorter idle stretch is part of a step */
+#define STEPS_LONG 3 /* as is one of fewer steps (phases.c calls a step of three medians a phase) */
+#define FEW_LAUNCHES 0.05   /* of the mean rate: nothing is trained meanwhile */
+#define MEASURED 0.3        /* share of a phase's time that must have been measured */
+#define RUN_MEASURED 0.5    /* and of the run's */
+#define WINDOW_MEASURED 0.9 /* and of the window's (activity_report.c) */
+enum {
+    WINDOW_SAMPLES = 10, /* fewer samples in the window say nothing about it */
+    STEP_KERNELS = 20,   /* between two samples of a phase: it ended and began again. A checkpoint copies and launches
+                            next to none */
+    MAX_IDLE = 4096
+};
 
 struct weigher {
     struct gw_diag *d;
     struct gw_live_phases *p;
-    const struct gw_activity *activity;        /* of the GPU, NULL none */
-    struct gw_array looks;                     /* struct look: launches, or NVML's utilization summed up */
-    double rate;                               /* their growth a second over the working time; NAN not known */
-    struct gw_array idle;                      /* struct gw_live_stretch: long ones without work */
-    double measured[GW_CAUSE_COUNT], work[GW_CAUSE_COUNT], flat[GW_CAUSE_COUNT], time[GW_CAUSE_COUNT], late[GW_CAUSE_COUNT], all, all_late;
+    const struct gw_activity *activity; /* of the GPU, NULL none */
+    struct gw_array looks;              /* struct look: launches, or NVML's utilization summed up */
+    double rate;                        /* their growth a second over the working time; NAN not known */
+    struct gw_array idle;               /* struct gw_live_stretch: long ones without work */
+    double measured[GW_CAUSE_COUNT], work[GW_CAUSE_COUNT], flat[GW_CAUSE_COUNT], time[GW_CAUSE_COUNT],
+        late[GW_CAUSE_COUNT], all, all_late;
     size_t in_window[GW_CAUSE_COUNT];
-    int64_t begun;                             /* of the stretch at hand */
-    int64_t before;                            /* start of the sample before */
-    unsigned last;                             /* its cause */
+    int64_t begun;  /* of the stretch at hand */
+    int64_t before; /* start of the sample before */
+    unsigned last;  /* its cause */
 };
 
 struct look { /* at a counter that counts up */
@@ -36,7 +41,8 @@ struct look { /* at a counter that counts up */
     double done;
 };
 
-/* --- working time -------------------------------------------------------------------------------------------------------------- */
+/* --- working time
+ * -------------------------------------------------------------------------------------------------------------- */
 
 static const struct gw_activity *activity_of(const struct gw_diag *d)
 {
@@ -62,7 +68,6 @@ static int64_t work_done(const struct gw_activity *a, double part)
     return INT64_MAX;
 }
 
-
 static uint32_t find_lane(const struct gw_analysis *an, const struct gw_live *l)
 {
     const struct gw_lane *lane = an->t->lanes.data;
@@ -77,7 +82,8 @@ static uint32_t find_lane(const struct gw_analysis *an, const struct gw_live *l)
     return GW_NONE;
 }
 
-/* --- when nothing was done ----------------------------------------------------------------------------------------------------- */
+/* --- when nothing was done
+ * ----------------------------------------------------------------------------------------------------- */
 
 static void read_counter(struct weigher *w, const char *name, int64_t device, int64_t pid)
 {
@@ -85,12 +91,15 @@ static void read_counter(struct weigher *w, const char *name, int64_t device, in
     const struct gw_lane *lane = an->t->lanes.data;
     uint32_t id = gw_intern_find(an->t->names, name, strlen(name));
     for (size_t i = 0; id && i < an->t->lanes.len; i++)
-        for (size_t k = 0; lane[i].type == GW_LANE_COUNTER && lane[i].device == device && lane[i].pid == pid && k < lane[i].count; k++) {
+        for (size_t k = 0;
+             lane[i].type == GW_LANE_COUNTER && lane[i].device == device && lane[i].pid == pid && k < lane[i].count;
+             k++) {
             const struct gw_event *e = gw_ev(an, lane[i].order[k]);
             if (e->kind != GW_KIND_COUNTER || e->name != id)
                 continue;
             struct look *last = w->looks.len ? (struct look *)w->looks.data + w->looks.len - 1 : NULL;
-            struct look *x = last && last->at == e->start ? last : gw_array_push(&w->looks); /* of one instant the last */
+            struct look *x =
+                last && last->at == e->start ? last : gw_array_push(&w->looks); /* of one instant the last */
             if (x)
                 *x = (struct look){e->start, gw_counter_value(e)};
         }
@@ -106,8 +115,8 @@ static int64_t reached(const struct weigher *w, double part)
     return i < n ? x[i].at : INT64_MAX;
 }
 
-/* By launches, else by the GPU's activity, else by NVML's figure: any period with a kernel counts as busy there, but one without does
- * not. */
+/* By launches, else by the GPU's activity, else by NVML's figure: any period with a kernel counts as busy there, but
+ * one without does not. */
 static int find_period(struct weigher *w, int64_t pid)
 {
     struct gw_live_phases *p = w->p;
@@ -161,7 +170,9 @@ static void add_idle(struct weigher *w, int64_t start, int64_t end, int64_t leas
 /* Long stretches without any work, by hardware counters; without those, without launches. */
 static void find_idle(struct weigher *w)
 {
-    int64_t step = w->d->dev ? w->d->an->median_step : -1, least = step > LONG_NS / STEPS_LONG ? (step < INT64_MAX / STEPS_LONG ? step * STEPS_LONG : INT64_MAX) : LONG_NS;
+    int64_t step = w->d->dev ? w->d->an->median_step : -1,
+            least =
+                step > LONG_NS / STEPS_LONG ? (step < INT64_MAX / STEPS_LONG ? step * STEPS_LONG : INT64_MAX) : LONG_NS;
     const struct gw_activity *a = w->activity;
     const struct look *x = w->looks.data;
     int64_t start = 0, end = INT64_MIN;
@@ -207,13 +218,15 @@ static int in_idle(const struct gw_live_phases *p, int64_t at)
     return 0;
 }
 
-/* --- what a sample shows ------------------------------------------------------------------------------------------------------- */
+/* --- what a sample shows
+ * ------------------------------------------------------------------------------------------------------- */
 
 /* Functions that people write for it, and packages that log and plot. */
 static int names_evaluation(const char *stack)
 {
     static const char *const words[] = {"evaluat", "validat", "metric", "plot", "_eval", "eval_", "histogram"};
-    static const char *const paths[] = {"/tensorboard/", "/matplotlib/", "/wandb/", "/torchmetrics/", "/sklearn/metrics/", "/mlflow/"};
+    static const char *const paths[] = {"/tensorboard/",  "/matplotlib/",      "/wandb/",
+                                        "/torchmetrics/", "/sklearn/metrics/", "/mlflow/"};
     const char *at = stack, *f;
     size_t n;
     while (gw_stack_next(&at, &f, &n)) {
@@ -229,9 +242,13 @@ static int names_evaluation(const char *stack)
 }
 
 /* Inside the model host code is part of the step, however long it takes. */
-static int is_model(const char *stack) { return strstr(stack, "torch/nn/modules/") || strstr(stack, "torch/autograd/") || strstr(stack, "torch/optim/"); }
+static int is_model(const char *stack)
+{
+    return strstr(stack, "torch/nn/modules/") || strstr(stack, "torch/autograd/") || strstr(stack, "torch/optim/");
+}
 
-unsigned gw_live_phases_cause(const struct gw_diag *d, const struct gw_live_phases *p, const struct gw_event *e, int *guessed)
+unsigned gw_live_phases_cause(const struct gw_diag *d, const struct gw_live_phases *p, const struct gw_event *e,
+                              int *guessed)
 {
     unsigned c = gw_samples_cause(d->an, e);
     const char *stack = gw_trace_text(d->an->t, (uint32_t)e->arg1);
@@ -240,7 +257,8 @@ unsigned gw_live_phases_cause(const struct gw_diag *d, const struct gw_live_phas
         return c;
     if (names_evaluation(stack))
         return GW_CAUSE_EVALUATION;
-    *guessed = c == GW_CAUSE_USER_CODE && gw_sample_call(e) == GW_CALL_NONE && gw_samples_stack(d->an, e)->user && !is_model(stack) && in_idle(p, e->start);
+    *guessed = c == GW_CAUSE_USER_CODE && gw_sample_call(e) == GW_CALL_NONE && gw_samples_stack(d->an, e)->user &&
+               !is_model(stack) && in_idle(p, e->start);
     return *guessed ? GW_CAUSE_EVALUATION : c;
 }
 
@@ -316,13 +334,15 @@ static void add_samples(struct weigher *w)
     }
 }
 
-/* --- the sums ------------------------------------------------------------------------------------------------------------------ */
+/* --- the sums
+ * ------------------------------------------------------------------------------------------------------------------ */
 
 /* Wilson's interval at 95 %: with few samples it does not claim certainty, not even when all of them agree. */
 static void binomial(double share, double n, double *low, double *high)
 {
     const double z = 1.96, z2 = z * z;
-    double mid = (share + z2 / (2 * n)) / (1 + z2 / n), half = z / (1 + z2 / n) * sqrt(share * (1 - share) / n + z2 / (4 * n * n));
+    double mid = (share + z2 / (2 * n)) / (1 + z2 / n),
+           half = z / (1 + z2 / n) * sqrt(share * (1 - share) / n + z2 / (4 * n * n));
     *low = fmax(0, mid - half);
     *high = fmin(1, mid + half);
 }
@@ -359,8 +379,10 @@ static void find_idle_shares(struct weigher *w)
         p->idle = 1 - m;
     if (!d->dev || d->dev->steady.wall <= 0)
         return;
-    p->window_idle = (double)(d->dev->steady.idle + d->dev->steady.copy_exposed) / (double)d->dev->steady.wall; /* copies are no work of the engine */
-    m = w->activity ? gw_activity_mean(w->activity, GW_ACT_ENGINE, d->dev->steady.start, d->dev->steady.end, &measured) : NAN;
+    p->window_idle = (double)(d->dev->steady.idle + d->dev->steady.copy_exposed) /
+                     (double)d->dev->steady.wall; /* copies are no work of the engine */
+    m = w->activity ? gw_activity_mean(w->activity, GW_ACT_ENGINE, d->dev->steady.start, d->dev->steady.end, &measured)
+                    : NAN;
     if (!isnan(m) && (double)measured >= WINDOW_MEASURED * (double)d->dev->steady.wall)
         p->window_idle = 1 - m;
 }

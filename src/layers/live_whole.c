@@ -1,23 +1,26 @@
 /*
- * live_whole.c - from the window to the whole run: what takes a clearly larger share of the job's working time than of the window
- * becomes a finding, and what a window's finding is worth is scaled to the part of the run for which the window stands. See
- * live_phases.h.
+ * live_whole.c - from the window to the whole run: what takes a clearly larger share of the job's working time than of
+ * the window becomes a finding, and what a window's finding is worth is scaled to the part of the run for which the
+ * window stands. See live_phases.h.
  */
 #include <math.h>
 #include <string.h>
 
 #include "layers/live_phases.h"
 
-#define SURE 2.0         /* standard errors by which two shares must differ */
-#define LEAST_SAMPLES 5  /* of a phase: fewer are an anecdote */
+#define SURE 2.0        /* standard errors by which two shares must differ */
+#define LEAST_SAMPLES 5 /* of a phase: fewer are an anecdote */
 #define SURE_SAMPLES 20
-#define CLEARLY_IDLER 0.2 /* a phase is one in which the GPU idles more than else; a run that idles so much more than its window is not explained by it */
-#define ELSE_LEAST 0.05  /* of the working time must be something else to compare with */
-#define UNKNOWN_LOW 0.5  /* share of a phase in which the GPU idles when nothing tells: a queue of work lasts for a while ... */
-#define UNKNOWN 0.85     /* ... but not for as long as the host saves, or makes processes */
-#define MOST 0.98        /* of the time; a gain of 50 is beyond what samples can tell apart from more */
-#define LIKE_STEPS 0.1   /* scaled by less, the gain of the run is still about that of a step */
-#define STRETCH_UP 0.8   /* a window with more of its time in a phase has too little else to be scaled up */
+#define CLEARLY_IDLER                                                                                                 \
+    0.2 /* a phase is one in which the GPU idles more than else; a run that idles so much more than its window is not \
+           explained by it */
+#define ELSE_LEAST 0.05 /* of the working time must be something else to compare with */
+#define UNKNOWN_LOW \
+    0.5 /* share of a phase in which the GPU idles when nothing tells: a queue of work lasts for a while ... */
+#define UNKNOWN 0.85   /* ... but not for as long as the host saves, or makes processes */
+#define MOST 0.98      /* of the time; a gain of 50 is beyond what samples can tell apart from more */
+#define LIKE_STEPS 0.1 /* scaled by less, the gain of the run is still about that of a step */
+#define STRETCH_UP 0.8 /* a window with more of its time in a phase has too little else to be scaled up */
 
 struct row { /* a cause that comes as a phase */
     unsigned cause;
@@ -37,12 +40,15 @@ static const struct row rows[] = {
     {GW_CAUSE_EVALUATION, GW_F_EVALUATION, 0.5, 1, 1, 0, 0,
      N_("evaluate, plot and log less often, keep metrics on the GPU, or hand the numbers to another process"), ""},
     {GW_CAUSE_RESPAWN, GW_F_WORKER_RESPAWN, 0.7, 1, 0, 0, 0,
-     N_("keep the workers: `DataLoader(..., persistent_workers=True)`, and build the loader once, outside the epoch loop"),
+     N_("keep the workers: `DataLoader(..., persistent_workers=True)`, and build the loader once, outside the epoch "
+        "loop"),
      N_("the workers' memory stays in use between epochs")},
-    {GW_CAUSE_COMPILE, GW_F_RECOMPILE, 0.5, 0.9, 0, 1, 0, N_("keep shapes stable: pad, or `torch.compile(model, dynamic=True)`"),
+    {GW_CAUSE_COMPILE, GW_F_RECOMPILE, 0.5, 0.9, 0, 1, 0,
+     N_("keep shapes stable: pad, or `torch.compile(model, dynamic=True)`"),
      N_("padding computes a little for nothing")},
     {GW_CAUSE_DATA_WAIT, GW_F_LOADER_STARVED, 0.5, 0.85, 1, 1, 1,
-     N_("more workers, `persistent_workers=True`, `prefetch_factor=4`; time a few numbers and keep the last that still pays"),
+     N_("more workers, `persistent_workers=True`, `prefetch_factor=4`; time a few numbers and keep the last that still "
+        "pays"),
      N_("host memory for each worker")},
     {GW_CAUSE_MAIN_LOADING, GW_F_MAIN_LOADING, 0.5, 0.8, 1, 1, 1,
      N_("let worker processes load: `DataLoader(..., num_workers=8, persistent_workers=True, pin_memory=True)`"),
@@ -53,8 +59,8 @@ enum { ROWS = sizeof rows / sizeof *rows };
 struct whole {
     struct gw_diag *d;
     struct gw_live_phases p;
-    int weighed[GW_F_COUNT];  /* 1 = its gain is that of the whole run already */
-    double taken, window;     /* shares of the run and of the window that such findings take */
+    int weighed[GW_F_COUNT]; /* 1 = its gain is that of the whole run already */
+    double taken, window;    /* shares of the run and of the window that such findings take */
 };
 
 const char *gw_live_phase_fix(enum gw_finding_id id)
@@ -73,7 +79,9 @@ static struct gw_draft *draft_of(const struct gw_diag *d, enum gw_finding_id id)
     return NULL;
 }
 
-/* --- a phase ------------------------------------------------------------------------------------------------------------------- */
+/* --- a phase
+ * -------------------------------------------------------------------------------------------------------------------
+ */
 
 /* Share of a phase's time that the GPU idles: cautious and likely. 0 = it does not count as a phase. */
 static int idles(const struct whole *w, const struct row *r, const struct gw_live_phase *x, double *low, double *likely)
@@ -89,7 +97,8 @@ static int idles(const struct whole *w, const struct row *r, const struct gw_liv
         *likely = fmin(*likely, x->idle);
     *low = fmin(*low, *likely);
     /* An evaluation that keeps the GPU as busy as the rest of the job does is work like any other. */
-    return r->cause != GW_CAUSE_EVALUATION || !x->is_idle_counted ? x->idle >= 0.5 : x->idle - elsewhere >= CLEARLY_IDLER;
+    return r->cause != GW_CAUSE_EVALUATION || !x->is_idle_counted ? x->idle >= 0.5
+                                                                  : x->idle - elsewhere >= CLEARLY_IDLER;
 }
 
 /* Of what the window shows: its idle time by cause, or its samples. */
@@ -120,7 +129,8 @@ static void join_lines(struct gw_draft *f, size_t most)
     f->where.len = n < most ? n : most;
 }
 
-void gw_live_phases_where(struct gw_diag *d, const struct gw_live_phases *w, struct gw_draft *f, unsigned cause, size_t most)
+void gw_live_phases_where(struct gw_diag *d, const struct gw_live_phases *w, struct gw_draft *f, unsigned cause,
+                          size_t most)
 {
     const struct gw_lane *lane = w->lane == GW_NONE ? NULL : gw_trace_lane(d->an->t, w->lane);
     struct gw_places *p = gw_places_new(d);
@@ -141,14 +151,18 @@ static void say(struct whole *w, struct gw_draft *f, const struct gw_live_phase 
     struct gw_diag *d = w->d;
     double seconds = (double)(w->p.to - w->p.from) * 1e-9;
     gw_diag_seen(d, f, x->share, "share", "thread samples",
-                 _("the training thread was seen at it in %zu of %zu stacks over %.0f s of work, which makes %.0f to %.0f %% of the time; of the window it is %.0f %%"),
+                 _("the training thread was seen at it in %zu of %zu stacks over %.0f s of work, which makes %.0f to "
+                   "%.0f %% of the time; of the window it is %.0f %%"),
                  x->samples, w->p.samples, seconds, 100 * x->low, 100 * x->high, 100 * window);
-    gw_diag_seen(d, f, (double)x->times, "count", "thread samples", gw_ngettext("%zu such stretch, of %s", "%zu such stretches, the longest of %s", x->times),
-                 x->times, gw_diag_time_text(d, (double)x->longest));
+    gw_diag_seen(d, f, (double)x->times, "count", "thread samples",
+                 gw_ngettext("%zu such stretch, of %s", "%zu such stretches, the longest of %s", x->times), x->times,
+                 gw_diag_time_text(d, (double)x->longest));
     if (x->is_idle_counted)
-        gw_diag_seen(d, f, x->idle, "share", "hardware counters", _("the GPU had no work for %.0f %% of that time"), 100 * x->idle);
+        gw_diag_seen(d, f, x->idle, "share", "hardware counters", _("the GPU had no work for %.0f %% of that time"),
+                     100 * x->idle);
     else
-        gw_diag_against(d, f, NAN, "1", "", _("no hardware counters of that time: how much of it the GPU idled is an estimate"));
+        gw_diag_against(d, f, NAN, "1", "",
+                        _("no hardware counters of that time: how much of it the GPU idled is an estimate"));
     if (x->times < 2)
         gw_diag_against(d, f, NAN, "1", "", _("it came once while recording: how often it comes back is not known"));
     if (x->guessed * 2 > x->samples)
@@ -160,11 +174,13 @@ static enum gw_confidence confidence(const struct gw_live_phase *x)
 {
     if (x->times < 2)
         return GW_CONF_LOW;
-    return x->samples >= SURE_SAMPLES && x->is_idle_counted && x->guessed * 2 <= x->samples ? GW_CONF_HIGH : GW_CONF_MEDIUM;
+    return x->samples >= SURE_SAMPLES && x->is_idle_counted && x->guessed * 2 <= x->samples ? GW_CONF_HIGH
+                                                                                            : GW_CONF_MEDIUM;
 }
 
 /* The finding's weight in the whole run. `share`: of the working time. */
-static void weigh(struct whole *w, const struct row *r, const struct gw_live_phase *x, double share, double idle_low, double idle, double window)
+static void weigh(struct whole *w, const struct row *r, const struct gw_live_phase *x, double share, double idle_low,
+                  double idle, double window)
 {
     struct gw_diag *d = w->d;
     double part = x->share > 0 ? share / x->share : 1, lost = fmin(share * idle, MOST);
@@ -177,7 +193,8 @@ static void weigh(struct whole *w, const struct row *r, const struct gw_live_pha
     if (is_new)
         f = gw_diag_add(d, r->id, (int64_t)(lost * (double)d->wall));
     lost = fmin(lost, most);
-    gw_diag_gain_set(f, 1 / (1 - fmin(r->low * x->low * part * idle_low, most)), 1 / (1 - r->likely * lost), 1 / (1 - fmin(fmax(x->high * part, lost), most)));
+    gw_diag_gain_set(f, 1 / (1 - fmin(r->low * x->low * part * idle_low, most)), 1 / (1 - r->likely * lost),
+                     1 / (1 - fmin(fmax(x->high * part, lost), most)));
     f->f.lost_ns = (int64_t)(lost * (double)d->wall);
     f->f.share_of_wall = lost;
     f->f.share_of_idle = isnan(w->p.idle) || w->p.idle <= 0 ? lost : fmin(1, lost / w->p.idle);
@@ -199,12 +216,14 @@ static void look_at(struct whole *w, const struct row *r)
     const struct gw_live_phase *x = w->p.of + r->cause;
     double low, idle, share = r->starts_heavy ? fmin(x->share, x->late) : x->share;
     const struct gw_draft *f = draft_of(w->d, r->id);
-    if (!idles(w, r, x, &low, &idle) || (f && w->d->answer[r->id] != GW_FIRED)) /* a more specific finding took its place */
+    if (!idles(w, r, x, &low, &idle) ||
+        (f && w->d->answer[r->id] != GW_FIRED)) /* a more specific finding took its place */
         return;
     if (r->every_step && (f || w->d->answer[GW_F_WORKER_RESPAWN] == GW_FIRED)) /* new workers make it wait, too */
         return;
     double window = in_window(w, r, idle), seen = w->p.of[r->cause].window;
-    double error = SURE * hypot(error_of(x->share, (double)w->p.samples), isnan(seen) ? 0 : error_of(seen, (double)w->p.window_samples));
+    double error = SURE * hypot(error_of(x->share, (double)w->p.samples),
+                                isnan(seen) ? 0 : error_of(seen, (double)w->p.window_samples));
     double least = fmax(GW_LIM_SHARE, error);
     int more = x->samples >= LEAST_SAMPLES && share * idle - window > least && 1 / (1 - share * idle) >= GW_LIM_WORTH;
     /* The window fell into one: by its own samples, as other waits may go by the same name there. */
@@ -213,13 +232,18 @@ static void look_at(struct whole *w, const struct row *r)
         weigh(w, r, x, share, low, idle, less ? fmax(seen, window) : window);
 }
 
-/* --- what the others are worth ------------------------------------------------------------------------------------------------- */
+/* --- what the others are worth
+ * ------------------------------------------------------------------------------------------------- */
 
 static double scaled(double gain, double by) { return 1 / (1 - fmin(MOST, (1 - 1 / gain) * by)); }
 
-static void lower_confidence(struct gw_draft *f) { f->f.confidence = f->f.confidence == GW_CONF_HIGH ? GW_CONF_MEDIUM : GW_CONF_LOW; }
+static void lower_confidence(struct gw_draft *f)
+{
+    f->f.confidence = f->f.confidence == GW_CONF_HIGH ? GW_CONF_MEDIUM : GW_CONF_LOW;
+}
 
-/* `by`: of the share that a finding takes of the window, what it takes of the run; `high`: the same for its hopeful end. */
+/* `by`: of the share that a finding takes of the window, what it takes of the run; `high`: the same for its hopeful
+ * end. */
 static void scale(struct whole *w, double by, double high, int idle_only, int in_doubt)
 {
     for (size_t i = 0; i < w->d->drafts; i++) {
@@ -241,7 +265,8 @@ static void explain_rest(struct whole *w, double stands)
     struct gw_diag *d = w->d;
     if (isnan(w->p.idle) || isnan(w->p.window_idle) || d->answer[GW_F_SHARED] == GW_FIRED)
         return;
-    double rest = fmax(0, fmin(1, w->p.window_idle - w->window) * stands), expected = fmin(w->taken + rest, 1), more = w->p.idle - expected;
+    double rest = fmax(0, fmin(1, w->p.window_idle - w->window) * stands), expected = fmin(w->taken + rest, 1),
+           more = w->p.idle - expected;
     if (fabs(more) < CLEARLY_IDLER)
         return;
     double busy = (1 - w->p.idle) / fmax(1 - expected, 0.01), idle = w->p.idle / fmax(expected, 0.01);
@@ -253,8 +278,10 @@ static void explain_rest(struct whole *w, double stands)
     for (size_t i = 0; i < d->drafts; i++)
         if (!w->weighed[d->draft[i]->id] && d->draft[i]->f.gain.high > 1)
             gw_diag_against(d, d->draft[i], w->p.idle, "share", "hardware counters",
-                            more > 0 ? _("the GPU had no work for %.0f %% of the run, but for %.0f %% of the window: what it waits for else is not known")
-                                     : _("the GPU had no work for %.0f %% of the run, but for %.0f %% of the window, which is not like the rest"),
+                            more > 0 ? _("the GPU had no work for %.0f %% of the run, but for %.0f %% of the window: "
+                                         "what it waits for else is not known")
+                                     : _("the GPU had no work for %.0f %% of the run, but for %.0f %% of the window, "
+                                         "which is not like the rest"),
                             100 * w->p.idle, 100 * w->p.window_idle);
 }
 

@@ -30,7 +30,8 @@ static _Atomic uint32_t seen_count;
 static __thread struct gw_call_slot *mine;
 static __thread int is_refused; /* more threads than slots */
 
-const void *gw_calls_table(unsigned *slots) {
+const void *gw_calls_table(unsigned *slots)
+{
     uint32_t n = atomic_load(&used);
     *slots = n < SLOTS ? n : SLOTS;
     return table;
@@ -38,7 +39,8 @@ const void *gw_calls_table(unsigned *slots) {
 
 void gw_calls_disable(void) { atomic_store(&is_off, 1); }
 
-static inline uint64_t ticks(void) {
+static inline uint64_t ticks(void)
+{
 #if defined(__x86_64__)
     return __builtin_ia32_rdtsc();
 #elif defined(__aarch64__)
@@ -50,7 +52,8 @@ static inline uint64_t ticks(void) {
 #endif
 }
 
-static struct gw_call_slot *claim(void) {
+static struct gw_call_slot *claim(void)
+{
     uint32_t i = is_refused ? SLOTS : atomic_fetch_add(&used, 1);
     if (i >= SLOTS) {
         is_refused = 1;
@@ -65,7 +68,8 @@ static inline void put(uint64_t *p, uint64_t add) { /* one writer: no read-modif
     __atomic_store_n(p, __atomic_load_n(p, __ATOMIC_RELAXED) + add, __ATOMIC_RELAXED);
 }
 
-static inline struct gw_call_slot *enter(unsigned kind, uint64_t *since) {
+static inline struct gw_call_slot *enter(unsigned kind, uint64_t *since)
+{
     struct gw_call_slot *s = mine ? mine : claim();
     if (!s || atomic_load_explicit(&is_off, memory_order_relaxed))
         return NULL;
@@ -82,7 +86,8 @@ static int set_bit(uint32_t at) { /* 1 = it was not set */
 }
 
 /* `grid`: three numbers, x y z; NULL = not a launch with a grid. */
-static inline void note_grid(struct gw_call_slot *s, const void *kernel, const unsigned *grid) {
+static inline void note_grid(struct gw_call_slot *s, const void *kernel, const unsigned *grid)
+{
     if (!s || !grid)
         return;
     uint64_t h = (uintptr_t)kernel; /* multipliers: odd, from the golden ratio and from pi */
@@ -95,7 +100,8 @@ static inline void note_grid(struct gw_call_slot *s, const void *kernel, const u
     }
 }
 
-static inline void leave(struct gw_call_slot *s, unsigned kind, uint64_t since) {
+static inline void leave(struct gw_call_slot *s, unsigned kind, uint64_t since)
+{
     if (!s)
         return;
     uint64_t took = ticks() - since, limit = atomic_load_explicit(&slack_ticks, memory_order_relaxed);
@@ -189,12 +195,14 @@ static struct {
 
 unsigned gw_calls_entries(void) { return P.launch_entries; }
 
-static const char *base_name(const char *path) {
+static const char *base_name(const char *path)
+{
     const char *slash = path ? strrchr(path, '/') : NULL;
     return slash ? slash + 1 : path ? path : "";
 }
 
-static int find_homes(struct dl_phdr_info *info, size_t size, void *unused) {
+static int find_homes(struct dl_phdr_info *info, size_t size, void *unused)
+{
     (void)size, (void)unused;
     const char *name = base_name(info->dlpi_name);
     int which = strncmp(name, "libcudart", 9) == 0 ? 0 : strncmp(name, "libcuda.so", 10) == 0 ? 1 : -1;
@@ -214,7 +222,8 @@ static int find_homes(struct dl_phdr_info *info, size_t size, void *unused) {
     return 0;
 }
 
-static int lives_at_home(uintptr_t f, int is_driver) {
+static int lives_at_home(uintptr_t f, int is_driver)
+{
     for (unsigned i = 0; i < P.homes[is_driver]; i++)
         if (f >= P.home[is_driver][i].low && f < P.home[is_driver][i].high)
             return 1;
@@ -222,7 +231,8 @@ static int lives_at_home(uintptr_t f, int is_driver) {
 }
 
 /* The entry may lie in a part that the loader made read-only after it had filled it (RELRO). */
-static void set_entry(struct dl_phdr_info *info, uintptr_t *entry, uintptr_t value) {
+static void set_entry(struct dl_phdr_info *info, uintptr_t *entry, uintptr_t value)
+{
     uintptr_t at = (uintptr_t)entry;
     int is_ro = 0;
     for (int i = 0; i < info->dlpi_phnum; i++) {
@@ -239,7 +249,8 @@ static void set_entry(struct dl_phdr_info *info, uintptr_t *entry, uintptr_t val
 }
 
 /* 1 when the entry is one of ours but its library has not called it yet. */
-static int look_at_entry(struct dl_phdr_info *info, uintptr_t *entry, const char *name) {
+static int look_at_entry(struct dl_phdr_info *info, uintptr_t *entry, const char *name)
+{
     if (strncmp(name, "cu", 2) != 0 && strncmp(name, "__cuda", 6) != 0)
         return 0;
     for (unsigned i = 0; i < WRAPPERS; i++) {
@@ -269,7 +280,8 @@ enum { R_SLOT = R_AARCH64_JUMP_SLOT, R_GLOBAL = R_AARCH64_GLOB_DAT };
 enum { R_SLOT = -1, R_GLOBAL = -1 };
 #endif
 
-static int look_at_relocations(struct dl_phdr_info *info, const ElfW(Rela) *r, size_t n, const ElfW(Sym) *symbols, const char *strings) {
+static int look_at_relocations(struct dl_phdr_info *info, const ElfW(Rela) *r, size_t n, const ElfW(Sym) *symbols, const char *strings)
+{
     int pending = 0;
     for (size_t i = 0; r && i < n; i++) {
         int type = (int)ELF64_R_TYPE(r[i].r_info);
@@ -286,7 +298,8 @@ static uintptr_t address(const struct dl_phdr_info *info, uintptr_t v) { /* glib
     return v && v < info->dlpi_addr ? v + info->dlpi_addr : v;
 }
 
-static int look_at_dynamic(struct dl_phdr_info *info, int only_calls) {
+static int look_at_dynamic(struct dl_phdr_info *info, int only_calls)
+{
     const ElfW(Dyn) *d = NULL;
     for (int i = 0; i < info->dlpi_phnum; i++)
         if (info->dlpi_phdr[i].p_type == PT_DYNAMIC)
@@ -319,7 +332,8 @@ static int look_at_dynamic(struct dl_phdr_info *info, int only_calls) {
 }
 
 /* Libraries that are CUDA or watch it have their own reasons; ours would count itself. */
-static int is_left_alone(const struct dl_phdr_info *info) {
+static int is_left_alone(const struct dl_phdr_info *info)
+{
     static const char *const names[] = {"libcudart", "libcuda.so", "libcupti", "libnvidia", "libnvperf", "libgpuwhy", "linux-vdso", "ld-linux",
                                         "libclang_rt", "libasan", "libtsan", "libsanitizer", "libToolsInjection"};
     const char *name = base_name(info->dlpi_name);
@@ -329,7 +343,8 @@ static int is_left_alone(const struct dl_phdr_info *info) {
     return 0;
 }
 
-static int look_at_object(struct dl_phdr_info *info, size_t size, void *unused) {
+static int look_at_object(struct dl_phdr_info *info, size_t size, void *unused)
+{
     (void)size, (void)unused;
     unsigned i = 0;
     while (i < P.objects && P.seen[i].base != info->dlpi_addr)
@@ -346,13 +361,15 @@ static int look_at_object(struct dl_phdr_info *info, size_t size, void *unused) 
     return 0;
 }
 
-static int count_adds(struct dl_phdr_info *info, size_t size, void *adds) {
+static int count_adds(struct dl_phdr_info *info, size_t size, void *adds)
+{
     (void)size;
     *(unsigned long long *)adds = info->dlpi_adds;
     return 1;
 }
 
-unsigned gw_calls_patch(void) {
+unsigned gw_calls_patch(void)
+{
     unsigned long long adds = 0;
     (void)dl_iterate_phdr(count_adds, &adds);
     if (R_SLOT < 0 || (adds == P.adds && !P.any_pending))
@@ -376,7 +393,8 @@ static struct {
                                                                   * but without one, ns; ran 0 = unknown */
 } L;
 
-static void set_clock(uint64_t now) {
+static void set_clock(uint64_t now)
+{
     uint64_t t = ticks();
     if (!L.ns0) {
         L.ticks0 = t;
@@ -387,7 +405,8 @@ static void set_clock(uint64_t now) {
     }
 }
 
-static uint64_t since_last(const uint64_t *now, uint64_t *last) {
+static uint64_t since_last(const uint64_t *now, uint64_t *last)
+{
     uint64_t v = __atomic_load_n(now, __ATOMIC_RELAXED), d = v - *last;
     *last = v;
     return d;
@@ -395,7 +414,8 @@ static uint64_t since_last(const uint64_t *now, uint64_t *last) {
 
 static uint64_t to_ns(uint64_t t) { return (uint64_t)((double)t * L.ns_per_tick); }
 
-static int thread_time(uint32_t tid, struct thread_time *out) {
+static int thread_time(uint32_t tid, struct thread_time *out)
+{
     char path[64], text[64], *end = text;
     snprintf(path, sizeof path, "/proc/self/task/%u/schedstat", tid);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -410,7 +430,8 @@ static int thread_time(uint32_t tid, struct thread_time *out) {
 }
 
 /* What the slot's thread did since the last look. One that is new to us, or cannot be read, is taken to have run all the time. */
-static struct thread_time time_since(unsigned i, uint32_t tid, uint64_t ns) {
+static struct thread_time time_since(unsigned i, uint32_t tid, uint64_t ns)
+{
     struct thread_time now, last = L.last_time[i], d = {ns, 0};
     if (thread_time(tid, &now) != 0)
         return d;
@@ -421,7 +442,8 @@ static struct thread_time time_since(unsigned i, uint32_t tid, uint64_t ns) {
 }
 
 /* One slot's calls since the last look, and its share of `look`. Returns the number of calls. */
-static uint64_t look_at_slot(unsigned i, struct gw_calls_look *look, struct gw_rec_calls *r, uint64_t *awake) {
+static uint64_t look_at_slot(unsigned i, struct gw_calls_look *look, struct gw_rec_calls *r, uint64_t *awake)
+{
     uint64_t calls = 0;
     r->tid = __atomic_load_n(&table[i].tid, __ATOMIC_RELAXED);
     for (unsigned k = 0; k < GW_CALL_SLOTS; k++) {
@@ -448,7 +470,8 @@ static uint64_t look_at_slot(unsigned i, struct gw_calls_look *look, struct gw_r
     return calls;
 }
 
-unsigned gw_calls_look(struct gw_calls_look *look, struct gw_rec_calls *out, unsigned max) {
+unsigned gw_calls_look(struct gw_calls_look *look, struct gw_rec_calls *out, unsigned max)
+{
     uint64_t now = gw_clock_ns(CLOCK_MONOTONIC), real_now = gw_clock_ns(CLOCK_REALTIME), awake = 0;
     unsigned slots, n = 0;
     (void)gw_calls_table(&slots);

@@ -132,17 +132,20 @@ enum {
 #undef GW_F
 };
 
-static inline uint32_t gw_u32(const unsigned char *rec, size_t off) {
+static inline uint32_t gw_u32(const unsigned char *rec, size_t off)
+{
     uint32_t v;
     memcpy(&v, rec + off, sizeof v);
     return v;
 }
-static inline uint64_t gw_u64(const unsigned char *rec, size_t off) {
+static inline uint64_t gw_u64(const unsigned char *rec, size_t off)
+{
     uint64_t v;
     memcpy(&v, rec + off, sizeof v);
     return v;
 }
-static inline uint16_t gw_u16(const unsigned char *rec, size_t off) {
+static inline uint16_t gw_u16(const unsigned char *rec, size_t off)
+{
     uint16_t v;
     memcpy(&v, rec + off, sizeof v);
     return v;

@@ -16,7 +16,8 @@ enum { A_CLOCK = 13, A_SMS = 16, A_BUS_ID = 33, A_SLOT = 34, A_MEM_CLOCK = 36, A
 
 static void *sym(void *h, const char *name) { return dlsym(h, name); }
 
-int gw_device_write(struct gw_writer *out) {
+int gw_device_write(struct gw_writer *out)
+{
     void *h = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
     if (!h)
         return 0;

@@ -50,7 +50,8 @@ static struct {
 uint64_t gw_drain_kernels(void) { return D.kernels; }
 uint64_t gw_drain_calls(void) { return D.calls; }
 
-int gw_drain_init(const struct gw_cupti *api, struct gw_writer *out) {
+int gw_drain_init(const struct gw_cupti *api, struct gw_writer *out)
+{
     size_t bytes = sizeof(struct name) * NAMES + NAME_TEXT;
     void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (p == MAP_FAILED)
@@ -62,7 +63,8 @@ int gw_drain_init(const struct gw_cupti *api, struct gw_writer *out) {
     return 0;
 }
 
-static void put(uint16_t type, size_t stride, const void *data, uint32_t *n) {
+static void put(uint16_t type, size_t stride, const void *data, uint32_t *n)
+{
     if (*n == 0)
         return;
     if (gw_writer_append(D.out, type, (uint16_t)stride, data, (uint32_t)(stride * *n)) < 0)
@@ -72,7 +74,8 @@ static void put(uint16_t type, size_t stride, const void *data, uint32_t *n) {
     *n = 0;
 }
 
-void gw_drain_flush(void) {
+void gw_drain_flush(void)
+{
     put(GW_RT_KERNEL, sizeof *D.kernel, D.kernel, &D.n_kernel);
     put(GW_RT_COPY, sizeof *D.copy, D.copy, &D.n_copy);
     put(GW_RT_SET, sizeof *D.set, D.set, &D.n_set);
@@ -81,13 +84,15 @@ void gw_drain_flush(void) {
     put(GW_RT_OVERHEAD, sizeof *D.cost, D.cost, &D.n_cost);
 }
 
-static void write_name(uint32_t space, uint32_t id, const char *text, uint32_t len) {
+static void write_name(uint32_t space, uint32_t id, const char *text, uint32_t len)
+{
     struct gw_rec_name_head h = {.space = space, .id = id};
     (void)gw_writer_append2(D.out, GW_RT_NAME, 1, &h, sizeof h, text, len);
 }
 
 /* CUPTI's pointer to an id. Pointers may be reused after a module was unloaded, so the text is compared each time. */
-static uint32_t name_id(const char *p) {
+static uint32_t name_id(const char *p)
+{
     if (!p)
         return 0;
     uint32_t at = (uint32_t)(((uintptr_t)p >> 3) * 2654435761u) & (NAMES - 1);
@@ -111,7 +116,8 @@ static uint32_t name_id(const char *p) {
     return 0;
 }
 
-static int is_noise(const char *name) {
+static int is_noise(const char *name)
+{
     for (size_t i = 0; i < sizeof noise / sizeof *noise; i++)
         if (strncmp(name, noise[i], strlen(noise[i])) == 0)
             return 1;
@@ -119,7 +125,8 @@ static int is_noise(const char *name) {
 }
 
 /* First sight of a call: write its name down, remember what to do with it. */
-static uint8_t learn_cbid(uint32_t driver, uint32_t cbid) {
+static uint8_t learn_cbid(uint32_t driver, uint32_t cbid)
+{
     const char *name = NULL;
     int domain = driver ? GW_CUPTI_DOMAIN_DRIVER : GW_CUPTI_DOMAIN_RUNTIME;
     if (!D.api->fn_cuptiGetCallbackName || D.api->fn_cuptiGetCallbackName(domain, cbid, &name) != 0 || !name)
@@ -128,7 +135,8 @@ static uint8_t learn_cbid(uint32_t driver, uint32_t cbid) {
     return is_noise(name) ? 2 : 1;
 }
 
-static void take_api(const unsigned char *r, uint32_t driver) {
+static void take_api(const unsigned char *r, uint32_t driver)
+{
     D.calls++;
     uint32_t cbid = gw_u32(r, GW_OFF_A_CBID);
     uint64_t start = gw_u64(r, GW_OFF_A_START), end = gw_u64(r, GW_OFF_A_END);
@@ -148,7 +156,8 @@ static void take_api(const unsigned char *r, uint32_t driver) {
         put(GW_RT_API, sizeof *D.call, D.call, &D.n_call);
 }
 
-static void take_kernel(const unsigned char *r) {
+static void take_kernel(const unsigned char *r)
+{
     D.kernels++;
     struct gw_rec_kernel k = {
         .start = gw_u64(r, GW_OFF_K_START), .end = gw_u64(r, GW_OFF_K_END), .graph_node = gw_u64(r, GW_OFF_K_GRAPH_NODE),
@@ -170,7 +179,8 @@ static void take_kernel(const unsigned char *r) {
         put(GW_RT_KERNEL, sizeof *D.kernel, D.kernel, &D.n_kernel);
 }
 
-static void take_copy(const unsigned char *r, int peer) {
+static void take_copy(const unsigned char *r, int peer)
+{
     struct gw_rec_copy c = {
         .start = gw_u64(r, GW_OFF_M_START), .end = gw_u64(r, GW_OFF_M_END), .bytes = gw_u64(r, GW_OFF_M_BYTES),
         .corr = gw_u32(r, peer ? GW_OFF_P_CORR : GW_OFF_M_CORR), .device = gw_u32(r, GW_OFF_M_DEVICE),
@@ -186,7 +196,8 @@ static void take_copy(const unsigned char *r, int peer) {
         put(GW_RT_COPY, sizeof *D.copy, D.copy, &D.n_copy);
 }
 
-static void take_set(const unsigned char *r) {
+static void take_set(const unsigned char *r)
+{
     struct gw_rec_set s = {
         .start = gw_u64(r, GW_OFF_S_START), .end = gw_u64(r, GW_OFF_S_END), .bytes = gw_u64(r, GW_OFF_S_BYTES),
         .corr = gw_u32(r, GW_OFF_S_CORR), .device = gw_u32(r, GW_OFF_S_DEVICE), .context = gw_u32(r, GW_OFF_S_CONTEXT),
@@ -200,7 +211,8 @@ static void take_set(const unsigned char *r) {
         put(GW_RT_SET, sizeof *D.set, D.set, &D.n_set);
 }
 
-static void take_sync(const unsigned char *r) {
+static void take_sync(const unsigned char *r)
+{
     D.sync[D.n_sync++] = (struct gw_rec_sync){
         .start = gw_u64(r, GW_OFF_Y_START), .end = gw_u64(r, GW_OFF_Y_END), .corr = gw_u32(r, GW_OFF_Y_CORR),
         .type = gw_u32(r, GW_OFF_Y_TYPE), .context = gw_u32(r, GW_OFF_Y_CONTEXT), .stream = gw_u32(r, GW_OFF_Y_STREAM),
@@ -209,7 +221,8 @@ static void take_sync(const unsigned char *r) {
         put(GW_RT_SYNC, sizeof *D.sync, D.sync, &D.n_sync);
 }
 
-static void take_overhead(const unsigned char *r) {
+static void take_overhead(const unsigned char *r)
+{
     uint32_t object = gw_u32(r, GW_OFF_O_OBJECT);
     D.cost[D.n_cost++] = (struct gw_rec_overhead){
         .start = gw_u64(r, GW_OFF_O_START), .end = gw_u64(r, GW_OFF_O_END), .kind = gw_u32(r, GW_OFF_O_KIND), .object = object,
@@ -218,7 +231,8 @@ static void take_overhead(const unsigned char *r) {
         put(GW_RT_OVERHEAD, sizeof *D.cost, D.cost, &D.n_cost);
 }
 
-void gw_drain_buffer(uint8_t *data, size_t valid) {
+void gw_drain_buffer(uint8_t *data, size_t valid)
+{
     void *rec = NULL;
     while (D.api->fn_cuptiActivityGetNextRecord(data, valid, &rec) == 0) {
         const unsigned char *r = rec;

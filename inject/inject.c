@@ -32,19 +32,22 @@ static atomic_flag started = ATOMIC_FLAG_INIT;
 
 int gpuwhy_inject_state(void) { return (int)atomic_load(&state_now); }
 
-void gw_inject_state(enum gw_rec_state s) {
+void gw_inject_state(enum gw_rec_state s)
+{
     atomic_store(&state_now, (uint32_t)s);
     G.out.status.state = (uint32_t)s;
 }
 
-void gw_inject_quiet(enum gw_rec_state why) {
+void gw_inject_quiet(enum gw_rec_state why)
+{
     G.is_quiet = 1;
     gw_inject_state(why);
 }
 
 /* --- the control file ---------------------------------------------------------------------------------------------- */
 
-static int read_control(struct gw_control *c) {
+static int read_control(struct gw_control *c)
+{
     char path[PATH_MAX + 16];
     snprintf(path, sizeof path, "%s/" GW_REC_CONTROL, G.dir);
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -59,7 +62,8 @@ static int read_control(struct gw_control *c) {
     return 0;
 }
 
-static int recorder_gone(void) {
+static int recorder_gone(void)
+{
     uint64_t beat = G.control.heartbeat_ns, boot = gw_clock_ns(CLOCK_BOOTTIME);
     if (!beat || boot < beat + ORPHAN_NS) {
         G.orphan_since = 0;
@@ -73,12 +77,14 @@ static int recorder_gone(void) {
 /* --- writing --------------------------------------------------------------------------------------------------------- */
 
 /* The job may close descriptors that it does not know (closerange in a daemon): never write into a reused one. */
-static int spool_is_ours(void) {
+static int spool_is_ours(void)
+{
     struct stat st;
     return fstat(G.out.fd, &st) == 0 && st.st_dev == G.dev && st.st_ino == G.ino;
 }
 
-void gw_inject_drain(void) {
+void gw_inject_drain(void)
+{
     uint8_t *data;
     size_t valid;
     int i;
@@ -93,7 +99,8 @@ void gw_inject_drain(void) {
     gw_drain_flush();
 }
 
-void gw_inject_status(void) {
+void gw_inject_status(void)
+{
     struct gw_rec_status *s = &G.out.status;
     s->overflow = gw_pool_overflow();
     s->own_cpu_ns = gw_clock_ns(CLOCK_THREAD_CPUTIME_ID);
@@ -102,7 +109,8 @@ void gw_inject_status(void) {
     G.last_status = G.now;
 }
 
-void gw_inject_clock(void) {
+void gw_inject_clock(void)
+{
     uint64_t cupti = 0, before = gw_clock_ns(CLOCK_REALTIME), after = before;
     if (G.is_attached && !G.hands_off && G.api.fn_cuptiGetTimestamp && G.api.fn_cuptiGetTimestamp(&cupti) == 0)
         after = gw_clock_ns(CLOCK_REALTIME);
@@ -114,7 +122,8 @@ void gw_inject_clock(void) {
 
 /* --- the job's own calls ------------------------------------------------------------------------------------------------ */
 
-static void look_at_calls(void) {
+static void look_at_calls(void)
+{
     if (G.now - G.last_look < GW_GATE_LOOK)
         return;
     G.last_look = G.now;
@@ -140,14 +149,16 @@ static void look_at_calls(void) {
 /* --- steps ------------------------------------------------------------------------------------------------------------ */
 
 /* cuInit() calls us from its middle: the devices answer when it has come to its end. */
-static void find_devices(void) {
+static void find_devices(void)
+{
     if (G.devices_known || G.device_tries > 3000)
         return;
     G.device_tries++;
     G.devices_known = gw_device_write(&G.out) > 0;
 }
 
-static void check_spool(void) {
+static void check_spool(void)
+{
     if (!G.out.bad || G.is_quiet)
         return;
     if (G.is_open && gw_windows_ours())
@@ -158,7 +169,8 @@ static void check_spool(void) {
     gw_inject_status();
 }
 
-static void step(void) {
+static void step(void)
+{
     G.now = gw_clock_ns(CLOCK_MONOTONIC);
     struct gw_control c;
     if (read_control(&c) == 0) {
@@ -188,7 +200,8 @@ static void step(void) {
 
 /* --- pause and end ------------------------------------------------------------------------------------------------------ */
 
-static void do_pause(void) {
+static void do_pause(void)
+{
     G.now = gw_clock_ns(CLOCK_MONOTONIC);
     if (G.is_open)
         gw_windows_close(GW_WR_PAUSE);
@@ -200,7 +213,8 @@ static void do_pause(void) {
     }
 }
 
-static void do_resume(void) {
+static void do_resume(void)
+{
     G.now = gw_clock_ns(CLOCK_MONOTONIC);
     if (G.is_quiet)
         return;
@@ -214,7 +228,8 @@ static void do_resume(void) {
     G.next_open = G.now + (G.control.window_ns ? SEC : 0);
 }
 
-static void do_end(void) {
+static void do_end(void)
+{
     G.now = gw_clock_ns(CLOCK_MONOTONIC);
     int taken = atomic_load(&state_now) == GW_RS_TAKEN;
     if (G.is_open && gw_windows_ours() && !taken)
@@ -233,7 +248,8 @@ static void do_end(void) {
         gw_writer_close(&G.out);
 }
 
-static void wait_on(pthread_cond_t *cond, uint64_t ns) {
+static void wait_on(pthread_cond_t *cond, uint64_t ns)
+{
     struct timespec ts;
     uint64_t until = gw_clock_ns(CLOCK_MONOTONIC) + ns;
     ts.tv_sec = (time_t)(until / SEC);
@@ -241,7 +257,8 @@ static void wait_on(pthread_cond_t *cond, uint64_t ns) {
     pthread_cond_timedwait(cond, &W.lock, &ts);
 }
 
-static void *run(void *unused) {
+static void *run(void *unused)
+{
     (void)unused;
     prctl(PR_SET_NAME, "gpuwhy-rec");
     pthread_mutex_lock(&W.lock);
@@ -275,7 +292,8 @@ static void *run(void *unused) {
     return NULL;
 }
 
-void gpuwhy_inject_pause(int pause) {
+void gpuwhy_inject_pause(int pause)
+{
     if (!W.has_thread || getpid() != G.owner)
         return;
     pthread_mutex_lock(&W.lock);
@@ -288,7 +306,8 @@ void gpuwhy_inject_pause(int pause) {
 }
 
 /* exit() of the job, before CUPTI and the driver take themselves apart. Waits for our thread, but never for long. */
-static void at_exit(void) {
+static void at_exit(void)
+{
     static atomic_flag done = ATOMIC_FLAG_INIT; /* registered more than once */
     if (!W.has_thread || getpid() != G.owner || atomic_flag_test_and_set(&done))
         return;
@@ -326,7 +345,8 @@ static uint64_t own_start_ticks(void) { /* field 22 of /proc/self/stat; the comm
     return p ? strtoull(p + 1, NULL, 10) : 0;
 }
 
-static int open_spool(void) {
+static int open_spool(void)
+{
     char name[64];
     int dir = open(G.dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (dir < 0)
@@ -350,7 +370,8 @@ static int open_spool(void) {
     return 0;
 }
 
-static void start_thread(void) {
+static void start_thread(void)
+{
     sigset_t all, before;
     sigfillset(&all);
     pthread_condattr_t mono;
@@ -381,7 +402,8 @@ static void fail(enum gw_rec_state why) { /* leave the reason behind and stay in
  */
 void gw_inject_first_at_exit(void) { atexit(at_exit); }
 
-static void start(const char *dir) {
+static void start(const char *dir)
+{
     snprintf(G.dir, sizeof G.dir, "%s", dir);
     G.owner = getpid();
     G.out.fd = -1;
@@ -416,7 +438,8 @@ static void start(const char *dir) {
     pthread_atfork(NULL, NULL, in_child);
 }
 
-int InitializeInjection(void) {
+int InitializeInjection(void)
+{
     const char *dir = getenv(GW_ENV_RECORD);
     if (dir && dir[0] == '/' && strlen(dir) < sizeof G.dir && !atomic_flag_test_and_set(&started)) {
         int saved = errno;

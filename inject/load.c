@@ -17,12 +17,14 @@ struct seen { /* what the job has mapped */
     int major; /* of libcudart or of a CUDA library that carries one; 0 unknown */
 };
 
-static int major_of(const char *path, const char *stem) {
+static int major_of(const char *path, const char *stem)
+{
     const char *p = strstr(path, stem);
     return p ? atoi(p + strlen(stem)) : 0;
 }
 
-static int look(struct dl_phdr_info *info, size_t size, void *data) {
+static int look(struct dl_phdr_info *info, size_t size, void *data)
+{
     (void)size;
     struct seen *s = data;
     const char *path = info->dlpi_name;
@@ -42,7 +44,8 @@ static int look(struct dl_phdr_info *info, size_t size, void *data) {
 
 static void *try_open(const char *path, int flags) { return dlopen(path, RTLD_NOW | RTLD_LOCAL | flags); }
 
-static void *near_cudart(const char *cudart, int major) {
+static void *near_cudart(const char *cudart, int major)
+{
     char path[PATH_MAX + 64];
     void *h = NULL;
     for (size_t i = 0; !h && gw_cupti_near(path, sizeof path, cudart, major, i); i++)
@@ -50,7 +53,8 @@ static void *near_cudart(const char *cudart, int major) {
     return h;
 }
 
-static void *from_toolkit(int major) {
+static void *from_toolkit(int major)
+{
     char path[PATH_MAX];
     void *h = NULL;
     for (size_t i = 0; !h && gw_cupti_toolkit(path, sizeof path, major, i); i++)
@@ -58,7 +62,8 @@ static void *from_toolkit(int major) {
     return h;
 }
 
-static int driver_major(void) {
+static int driver_major(void)
+{
     void *h = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
     if (!h)
         return 0;
@@ -70,7 +75,8 @@ static int driver_major(void) {
     return v / 1000;
 }
 
-static void *find(void) {
+static void *find(void)
+{
     struct seen s;
     memset(&s, 0, sizeof s);
     const char *env = getenv(GW_ENV_CUPTI);
@@ -96,7 +102,8 @@ static void *find(void) {
     return NULL;
 }
 
-enum gw_rec_state gw_cupti_load(struct gw_cupti *api) {
+enum gw_rec_state gw_cupti_load(struct gw_cupti *api)
+{
     memset(api, 0, sizeof *api);
     api->handle = find();
     if (!api->handle)

@@ -3,19 +3,22 @@
 
 #include <string.h>
 
-void gw_policy_start(struct gw_policy *p, uint64_t now) {
+void gw_policy_start(struct gw_policy *p, uint64_t now)
+{
     memset(p, 0, sizeof *p);
     p->start = now;
     p->next_open = now + GW_POLICY_PROBE_LATER;
 }
 
-void gw_policy_open(struct gw_policy *p, uint64_t now) {
+void gw_policy_open(struct gw_policy *p, uint64_t now)
+{
     p->opened = p->moved = now;
     p->kernels = 0;
     p->is_full = 0;
 }
 
-enum gw_policy_look gw_policy_look(struct gw_policy *p, uint64_t now, uint64_t kernels) {
+enum gw_policy_look gw_policy_look(struct gw_policy *p, uint64_t now, uint64_t kernels)
+{
     uint64_t age = now - p->opened;
     if (kernels != p->kernels) {
         p->kernels = kernels;
@@ -39,7 +42,8 @@ static uint64_t affordable(const struct gw_policy *p) { return p->start + p->cos
 
 static uint64_t later(uint64_t a, uint64_t b) { return a > b ? a : b; }
 
-int gw_policy_close(struct gw_policy *p, uint64_t now, uint64_t kernels, uint64_t calls) {
+int gw_policy_close(struct gw_policy *p, uint64_t now, uint64_t kernels, uint64_t calls)
+{
     p->cost += kernels * GW_POLICY_KERNEL_COST + calls * GW_POLICY_CALL_COST;
     int is_lull = (p->is_full || p->lulls) && now - p->moved > GW_POLICY_LULL && !p->good && p->lulls < GW_POLICY_LULLS;
     int counts = p->is_full && kernels >= GW_POLICY_COUNTS && !is_lull;
@@ -63,20 +67,23 @@ int gw_policy_close(struct gw_policy *p, uint64_t now, uint64_t kernels, uint64_
 
 /* --- the gate --------------------------------------------------------------------------------------------------------- */
 
-void gw_gate_start(struct gw_gate *g, uint64_t now) {
+void gw_gate_start(struct gw_gate *g, uint64_t now)
+{
     memset(g, 0, sizeof *g);
     g->start = now;
 }
 
 /* What all launches together would cost, less the time in which the host has nothing to do: it comes out of that first. */
-static uint32_t cost_ppm(const struct gw_gate_sum *s) {
+static uint32_t cost_ppm(const struct gw_gate_sum *s)
+{
     if (!s->ns || s->cost <= s->slack)
         return 0;
     double share = (double)(s->cost - s->slack) / (double)s->ns;
     return share < 1 ? (uint32_t)(share * 1e6) : 1000000u;
 }
 
-static void add(struct gw_gate *g, const struct gw_gate_counts *c) {
+static void add(struct gw_gate *g, const struct gw_gate_counts *c)
+{
     uint64_t least = c->launches * GW_GATE_LAUNCH, slow = c->launch_ns * GW_GATE_TIMES / 10;
     struct gw_gate_sum one = {c->ns, slow > least ? slow : least, c->slack_ns};
     g->all.ns += one.ns;
@@ -86,7 +93,8 @@ static void add(struct gw_gate *g, const struct gw_gate_counts *c) {
     g->flowing++;
 }
 
-enum gw_gate_answer gw_gate_look(struct gw_gate *g, uint64_t now, const struct gw_gate_counts *c) {
+enum gw_gate_answer gw_gate_look(struct gw_gate *g, uint64_t now, const struct gw_gate_counts *c)
+{
     uint64_t age = now - g->start;
     if (!c->entries)
         return age >= GW_GATE_BLIND ? GW_GATE_OPEN : GW_GATE_WAIT;

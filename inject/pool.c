@@ -18,7 +18,8 @@ static int null_safe;
 static _Atomic uint32_t off = 1;
 static _Atomic uint64_t requested, completed, overflow;
 
-int gw_pool_init(int null_is_safe) {
+int gw_pool_init(int null_is_safe)
+{
     void *p = mmap(NULL, (size_t)GW_POOL_BUFFERS * GW_POOL_BUFFER_BYTES, PROT_READ | PROT_WRITE,
                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (p == MAP_FAILED)
@@ -31,7 +32,8 @@ int gw_pool_init(int null_is_safe) {
 
 void gw_pool_disable(void) { atomic_store(&off, 1); }
 
-void gw_pool_request(uint8_t **buffer, size_t *size, size_t *max_records) {
+void gw_pool_request(uint8_t **buffer, size_t *size, size_t *max_records)
+{
     *max_records = 0; /* as many as fit */
     *buffer = NULL;
     *size = 0;
@@ -59,7 +61,8 @@ void gw_pool_request(uint8_t **buffer, size_t *size, size_t *max_records) {
     }
 }
 
-void gw_pool_complete(void *context, uint32_t stream, uint8_t *buffer, size_t size, size_t valid) {
+void gw_pool_complete(void *context, uint32_t stream, uint8_t *buffer, size_t size, size_t valid)
+{
     (void)context;
     (void)stream;
     if (!buffer || atomic_load_explicit(&off, memory_order_relaxed))
@@ -79,7 +82,8 @@ void gw_pool_complete(void *context, uint32_t stream, uint8_t *buffer, size_t si
     atomic_store(&b->state, DONE);
 }
 
-int gw_pool_take(uint8_t **data, size_t *valid) {
+int gw_pool_take(uint8_t **data, size_t *valid)
+{
     int best = -1;
     for (int i = 0; i < GW_POOL_BUFFERS; i++)
         if (atomic_load(&buffers[i].state) == DONE && (best < 0 || buffers[i].seq < buffers[best].seq))
@@ -92,13 +96,15 @@ int gw_pool_take(uint8_t **data, size_t *valid) {
     return best;
 }
 
-void gw_pool_give(int index) {
+void gw_pool_give(int index)
+{
     /* CUPTI was promised zeroed buffers; here it costs our thread and not the job's. */
     memset(base + (size_t)index * GW_POOL_BUFFER_BYTES, 0, buffers[index].valid);
     atomic_store(&buffers[index].state, FREE);
 }
 
-static unsigned count(uint32_t state) {
+static unsigned count(uint32_t state)
+{
     unsigned n = 0;
     for (unsigned i = 0; i < GW_POOL_BUFFERS; i++)
         n += atomic_load(&buffers[i].state) == state;

@@ -29,13 +29,15 @@ static const struct { uint32_t bit; int kind; } kinds[] = {
     {GW_CK_KERNELS, GW_AK_CONCURRENT_KERNEL}};
 enum { KINDS = sizeof kinds / sizeof *kinds };
 
-static void write_window(uint32_t what, enum gw_win_reason reason) {
+static void write_window(uint32_t what, enum gw_win_reason reason)
+{
     struct gw_rec_window w = {.realtime_ns = gw_clock_ns(CLOCK_REALTIME), .what = what, .number = G.out.status.windows,
                               .reason = (uint32_t)reason, .requested = (uint32_t)(words() - G.said_at_open)};
     (void)gw_writer_append(&G.out, GW_RT_WINDOW, sizeof w, &w, sizeof w);
 }
 
-static void flush(uint32_t flag) {
+static void flush(uint32_t flag)
+{
     if (G.hands_off)
         return;
     (void)G.api.fn_cuptiActivityFlushAll(flag);
@@ -43,7 +45,8 @@ static void flush(uint32_t flag) {
     gw_inject_drain();
 }
 
-static void count_dropped(void) {
+static void count_dropped(void)
+{
     size_t n = 0;
     if (!G.hands_off && G.api.fn_cuptiActivityGetNumDroppedRecords && G.api.fn_cuptiActivityGetNumDroppedRecords(NULL, 0, &n) == 0)
         G.out.status.dropped += n;
@@ -55,7 +58,8 @@ static void count_dropped(void) {
  * Has CUPTI still our callbacks? It is made to write a few records that nobody else asks for (one for each device) and must
  * turn to somebody for a buffer. 1 ours, 0 not, -1 cannot be told: a buffer of ours that is out may take the records.
  */
-static int ask(void) {
+static int ask(void)
+{
     uint64_t before = words();
     unsigned lent = gw_pool_lent();
     G.last_ask = G.now;
@@ -66,7 +70,8 @@ static int ask(void) {
     return words() != before ? 1 : lent ? -1 : 0;
 }
 
-static void let_go(void) {
+static void let_go(void)
+{
     write_window(GW_WIN_CLOSE, GW_WR_TAKEN);
     G.out.status.window_ns += G.is_open ? G.now - G.opened_ns : 0;
     G.is_open = 0;
@@ -79,7 +84,8 @@ int gw_windows_ours(void) { return words() != G.said_at_open; }
 
 /* --- hooks ---------------------------------------------------------------------------------------------------------------- */
 
-static int hook_up(void) {
+static int hook_up(void)
+{
     uint8_t one = 1, zero = 0;
     size_t size = 1;
     if (G.api.fn_cuptiSetThreadIdType)
@@ -95,7 +101,8 @@ static int hook_up(void) {
     return rc;
 }
 
-int gw_windows_attach(int is_in_cuinit) {
+int gw_windows_attach(int is_in_cuinit)
+{
     if (G.is_attached)
         return 0;
     enum gw_rec_state s = gw_cupti_load(&G.api);
@@ -126,14 +133,16 @@ int gw_windows_attach(int is_in_cuinit) {
     return 0;
 }
 
-void gw_windows_unhook(void) {
+void gw_windows_unhook(void)
+{
     if (G.is_attached && !G.hands_off && G.api.fn_cuptiSetThreadIdType)
         (void)G.api.fn_cuptiSetThreadIdType(GW_CUPTI_THREAD_DEFAULT);
 }
 
 int gw_windows_rehook(void) { return G.is_attached && !G.hands_off ? hook_up() : 0; }
 
-void gw_windows_settle(void) {
+void gw_windows_settle(void)
+{
     if (!G.is_attached || G.hands_off)
         return;
     flush(0);
@@ -143,13 +152,15 @@ void gw_windows_settle(void) {
 
 /* --- open and close --------------------------------------------------------------------------------------------------------- */
 
-static void disable_kinds(void) {
+static void disable_kinds(void)
+{
     for (int i = KINDS - 1; i >= 0; i--)
         if (G.control.kinds & kinds[i].bit)
             (void)G.api.fn_cuptiActivityDisable(kinds[i].kind);
 }
 
-void gw_windows_open(void) {
+void gw_windows_open(void)
+{
     if (gw_windows_attach(0) != 0)
         return;
     if (G.can_ask && ask() == 0) {
@@ -195,14 +206,16 @@ void gw_windows_open(void) {
  * because nobody knows when its warm-up ends; then once a period; the period grows with the length of the job (x2 after
  * each 8 windows, at most x8).
  */
-static uint64_t next_start(void) {
+static uint64_t next_start(void)
+{
     uint32_t doublings = G.out.status.windows / 8;
     uint64_t wait = G.control.period_ns << (doublings < 3 ? doublings : 3), age = G.opened_ns - G.started_ns;
     uint64_t young = age > 2 * G.control.window_ns ? age : 2 * G.control.window_ns;
     return G.opened_ns + (young < wait ? young : wait);
 }
 
-void gw_windows_close(enum gw_win_reason reason) {
+void gw_windows_close(enum gw_win_reason reason)
+{
     disable_kinds();
     G.is_open = 0;
     G.out.status.window_ns += gw_clock_ns(CLOCK_MONOTONIC) - G.opened_ns;
@@ -229,7 +242,8 @@ void gw_windows_close(enum gw_win_reason reason) {
  * CUPTI silent for a while. With no buffer out the job is idle, or the callbacks are not ours: ask. 1 yes, 0 not yet; it
  * may let go.
  */
-static int may_disable(void) {
+static int may_disable(void)
+{
     if (!G.closing_since)
         G.closing_since = G.now;
     else if (G.now - G.last_flush < 80 * MS)
@@ -254,7 +268,8 @@ static int may_disable(void) {
 /* --- one look ----------------------------------------------------------------------------------------------------------------- */
 
 /* CUPTI is silent: the job is idle, its queue is long, or another profiler has the callbacks. */
-static void watch_silence(void) {
+static void watch_silence(void)
+{
     uint64_t said = words(), silent;
     if (said != G.said_last) {
         G.said_last = said;
@@ -279,7 +294,8 @@ static void watch_silence(void) {
     gw_inject_status();
 }
 
-static int is_due(void) {
+static int is_due(void)
+{
     if (G.control.stop)
         return 1;
     if (!G.control.adaptive || G.is_asked_for)
@@ -287,7 +303,8 @@ static int is_due(void) {
     return gw_policy_look(&G.policy, G.now, gw_drain_kernels() - G.kernels_at_open) != GW_PL_STAY;
 }
 
-static void in_window(void) {
+static void in_window(void)
+{
     gw_inject_drain();
     watch_silence();
     if (!G.is_open || gpuwhy_inject_state() == GW_RS_TAKEN)
@@ -307,7 +324,8 @@ static void in_window(void) {
     }
 }
 
-static void between_windows(void) {
+static void between_windows(void)
+{
     if (G.is_attached) {
         if (gw_pool_lent() && G.now - G.last_flush > SEC / 2 && G.now - G.opened_ns < 60 * SEC)
             flush(0); /* work that was queued when the window closed has ended by now */
@@ -330,7 +348,8 @@ static void between_windows(void) {
     }
 }
 
-void gw_windows_step(void) {
+void gw_windows_step(void)
+{
     if (G.is_quiet) {
         if (G.is_attached && !G.hands_off)
             gw_inject_drain();

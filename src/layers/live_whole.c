@@ -96,6 +96,8 @@ static int idles(const struct whole *w, const struct row *r, const struct gw_liv
     if (!x->is_idle_counted)
         *likely = fmin(*likely, x->idle);
     *low = fmin(*low, *likely);
+    if (r->cause == GW_CAUSE_EVALUATION && rest < ELSE_LEAST) /* a job that does nothing else */
+        return 0;
     /* An evaluation that keeps the GPU as busy as the rest of the job does is work like any other. */
     return r->cause != GW_CAUSE_EVALUATION || !x->is_idle_counted ? x->idle >= 0.5
                                                                   : x->idle - elsewhere >= CLEARLY_IDLER;

@@ -127,7 +127,7 @@ static int xla_read(struct gw_trace *t, struct gw_stream *s, const char *path, c
     }
     if (rc == GW_OK && !stopped)
         rc = cut(r, 1);
-    int full = rc == GW_ENOMEM && gw_trace_count(t) > 0; /* the cap: what was read stays, and the loss is counted */
+    int full = r && rc == GW_ENOMEM && gw_trace_count(t) > 0; /* the cap: what was read stays, and the loss is counted */
     if (rc < 0 && !full) {
         gw_error_set(err, rc, path, -1, _("read it on a larger machine"), _("out of memory"));
     } else if (!r->x.events) {

@@ -87,6 +87,8 @@ struct gw_steps {
 };
 
 /* Brought to the host in one step: a state (weights, their statistics), and not a few values. */
+#define GW_PHASE_FACTOR 3 /* a step this many times the median is a phase of its own */
+#define GW_PHASE_MIN_NS 1000000
 #define GW_PHASE_STATE_BYTES 32000000
 
 /* A step that is a phase of its own: much longer than the median, for a reason that is not in the other steps. */

@@ -9,8 +9,6 @@
 #include "engine/analysis.h"
 #include "engine/samples.h"
 
-#define GW_PHASE_FACTOR 3            /* a step this many times the median is a phase of its own */
-#define GW_PHASE_MIN_NS 1000000
 
 struct gw_shape { /* what one step looks like */
     int64_t dur, to_host;

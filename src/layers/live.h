@@ -48,6 +48,7 @@ struct gw_live {
     int busy_is_counted; /* 1 = by hardware counters, which see every gap; NVML calls any period with a kernel busy */
     int64_t device;      /* NVML's index of the GPU, -1 unknown */
     double starved;      /* share of wall that is lost waiting for the loader */
+    const struct gw_live_steps *steps; /* of live_steps.c, the same */
     const struct gw_live_lines *lines; /* of live_calls.c, which fills it when it is asked */
 };
 
@@ -124,6 +125,36 @@ int gw_live_autotune(struct gw_diag *d);
 int gw_live_calls_reads_between(struct gw_diag *d);
 /* The time in which `pid` launched kernels, without start and end. 1, or 0 when launches were not counted or took no second. */
 int gw_live_calls_period(const struct gw_analysis *an, int64_t pid, int64_t *from, int64_t *to);
+
+/* --- steps, as the optimizer told them (live_steps.c): jobs without GPU records */
+struct gw_live_span {
+    int64_t start, end;
+};
+struct gw_live_steps {
+    double count;            /* steps in the time looked at */
+    double median, mean;     /* ns */
+    double covered;          /* ns that they take */
+    const int64_t *length;   /* ns of each that is known by itself, in order of time */
+    size_t lengths;
+    const struct gw_live_span *span; /* the long ones: those that last a multiple of the median */
+    size_t longs;
+    double excess;           /* share of the time that they take beyond the median */
+    unsigned cause;          /* what they are, when they recur: GW_CAUSE_CHECKPOINT, GW_CAUSE_EVALUATION; else GW_CAUSE_UNEXPLAINED */
+    int is_guessed;          /* no stack names it */
+    double own;              /* part of `excess` in which the job's own code runs, and no name says what it does */
+};
+/* NULL when steps are not known for most of the time. Worked out once a report. */
+const struct gw_live_steps *gw_live_steps_of(struct gw_diag *d);
+/* Share of the time in which the job's own code runs in long steps, beyond the median, for a cause that is known: other findings about such
+ * code must leave it alone. */
+double gw_live_steps_claimed(struct gw_diag *d);
+/* GW_F_CHECKPOINT or GW_F_EVALUATION from them. */
+int gw_live_steps_phase(struct gw_diag *d, enum gw_finding_id id);
+/* At the end: what each finding's gain means for a step. */
+void gw_live_steps_findings(struct gw_diag *d);
+/* Lines on the stacks of the launching thread's samples inside `span` (in order of time) whose cause is one of
+ * `causes` (1 << enum gw_cause). */
+void gw_live_where_spans(struct gw_diag *d, struct gw_draft *f, const struct gw_live_span *span, size_t count, unsigned causes, size_t most);
 
 /* A debugging mode that the job was asked for or started with (environment.c). */
 int gw_live_debug_mode(struct gw_diag *d);

@@ -50,6 +50,16 @@ static void add_seen(struct gw_diag *d, enum gw_finding_id id, unsigned cause, d
     d->answer[id] = GW_FIRED;
 }
 
+/* The same for what recurs: step times say it better, when they are known. */
+static void add_recurring(struct gw_diag *d, enum gw_finding_id id, unsigned cause, double share, const struct gw_live_phases *p, const char *what)
+{
+    int told = gw_live_steps_phase(d, id);
+    if (told == GW_FIRED)
+        d->answer[id] = told;
+    else
+        add_seen(d, id, cause, share, p, what);
+}
+
 /* Only what a function's name gives away, and only as far as nothing was launched meanwhile or the GPU had no work. */
 static double evaluates(const struct gw_live_phases *p)
 {
@@ -65,9 +75,9 @@ static void add_all_seen(struct gw_diag *d, const double share[GW_CAUSE_COUNT])
     add_seen(d, GW_F_LOADER_STARVED, GW_CAUSE_DATA_WAIT, share[GW_CAUSE_DATA_WAIT], p, _("waits for the loader's workers"));
     add_seen(d, GW_F_MAIN_LOADING, GW_CAUSE_MAIN_LOADING, share[GW_CAUSE_MAIN_LOADING], p, _("loads data itself"));
     add_seen(d, GW_F_WORKER_RESPAWN, GW_CAUSE_RESPAWN, share[GW_CAUSE_RESPAWN], p, _("starts or ends loader workers"));
-    add_seen(d, GW_F_CHECKPOINT, GW_CAUSE_CHECKPOINT, share[GW_CAUSE_CHECKPOINT], p, _("saves a checkpoint"));
+    add_recurring(d, GW_F_CHECKPOINT, GW_CAUSE_CHECKPOINT, share[GW_CAUSE_CHECKPOINT], p, _("saves a checkpoint"));
     add_seen(d, GW_F_RECOMPILE, GW_CAUSE_COMPILE, share[GW_CAUSE_COMPILE], p, _("compiles code"));
-    add_seen(d, GW_F_EVALUATION, GW_CAUSE_EVALUATION, evaluates(p), p, _("evaluates, plots or logs"));
+    add_recurring(d, GW_F_EVALUATION, GW_CAUSE_EVALUATION, evaluates(p), p, _("evaluates, plots or logs"));
 }
 
 static int slow_operators(struct gw_diag *d) { return gw_live_host_operators(d, GW_F_SLOW_OP); }
@@ -115,6 +125,7 @@ int gw_live_alone(struct gw_diag *d)
                 {GW_F_CLOCKS, gw_live_clocks}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         d->answer[rows[i].id] = rows[i].fn(d);
+    gw_live_steps_findings(d);
     return 1;
 }
 

@@ -347,7 +347,7 @@ int gw_live_calls_preprocess(struct gw_diag *d)
     if (!x)
         return GW_NO_DATA;
     unsigned samples = x->samples;
-    double own = samples ? (double)x->own / samples : 0, library = samples ? (double)x->library / samples : 0;
+    double own = samples ? fmax(0, (double)x->own / samples - gw_live_steps_claimed(d)) : 0, library = samples ? (double)x->library / samples : 0;
     /* The user's lines issue kernels, too: what issuing needs and the library's frames do not show is theirs. */
     double share = fmin(own - fmax(0, find_issue(d, l, x, 1).likely - library), 1 - d->busy);
     if (samples < 20 || share < GW_LIM_DATA_WAIT || rate(d, l, "cuda.slack_s") > HARDLY_WAITS || d->answer[GW_F_SIMULATOR] == GW_FIRED)

@@ -184,6 +184,29 @@ static size_t where_fits(struct gw_diag *d, struct gw_draft *f, const struct fit
     return n;
 }
 
+void gw_live_where_spans(struct gw_diag *d, struct gw_draft *f, const struct gw_live_span *span, size_t count, unsigned causes, size_t most)
+{
+    const struct gw_live *l = gw_live_of(d);
+    struct tally *t = gw_arena_alloc(d->arena, sizeof *t);
+    uint32_t index = l && t ? gw_live_stack_lane(d, l) : GW_NONE;
+    if (index == GW_NONE)
+        return;
+    *t = (struct tally){.d = d};
+    const struct fits x = {.causes = causes};
+    const struct gw_lane *lane = gw_trace_lane(d->an->t, index);
+    for (size_t k = 0, i = 0; k < lane->count && i < count;) {
+        const struct gw_event *e = gw_ev(d->an, lane->order[k]);
+        if (e->start >= span[i].end) {
+            i++;
+            continue;
+        }
+        if (e->start >= span[i].start && does_fit(d, e, &x))
+            add(t, e, 1);
+        k++;
+    }
+    write_lines(t, f, most);
+}
+
 size_t gw_live_where_in_call(struct gw_diag *d, struct gw_draft *f, unsigned calls, size_t most)
 {
     const struct gw_live *l = gw_live_of(d);

@@ -182,6 +182,49 @@ static double supply_with(const struct gw_live *l, double more)
     return w->blocked > 0 ? (w->busy + w->blocked) / (w->blocked + w->busy / more) : more;
 }
 
+static void seen_starved(struct gw_diag *d, struct gw_draft *f, const struct gw_live *l, double wait, int out, int crowded)
+{
+    if (!isnan(l->quota))
+        gw_diag_seen(d, f, l->quota, "1", "cgroup", _("the cgroup allows %.3g CPUs of the machine's %.0f"), l->quota,
+                     l->online);
+    if (l->cpus < l->online && isnan(l->quota))
+        gw_diag_seen(d, f, l->cpus, "1", "affinity", _("the job may run on %.3g of the machine's %.0f CPUs"), l->cpus,
+                     l->online);
+    if (out)
+        gw_diag_seen(d, f, l->throttled, "share", "cgroup",
+                     _("its quota ran out in %.0f %% of the periods: all its threads stood still until the next one"),
+                     100 * l->throttled);
+    gw_diag_seen(d, f, wait, "1", "scheduler", _("its threads used %.3g CPUs and waited for another %.3g"), l->used,
+                 wait);
+    if (crowded)
+        gw_diag_seen(d, f, l->others, "1", "/proc/stat",
+                     _("processes outside this job use %.3g of the machine's %.0f CPUs"), l->others, l->online);
+}
+
+/* `want`: CPUs that the job would use if it had them. */
+static void fix_starved(struct gw_diag *d, struct gw_draft *f, const struct gw_live *l, double want, int out, int crowded)
+{
+    if (crowded && !out)
+        gw_diag_fix(f,
+                    _("run it where CPUs are free, or reserve some: `--exclusive` or `--cpus-per-task` (Slurm), a "
+                      "cpuset, `nice` for the others"),
+                    _("gpuwhy check: load"), "");
+    else if (out || !isnan(l->quota))
+        gw_diag_fix(f,
+                    gw_arena_printf(d->arena,
+                                    _("raise the limit, not the workers: at least %.0f CPUs (Kubernetes: limits.cpu; "
+                                      "Docker: --cpus; Slurm: --cpus-per-task)"),
+                                    ceil(want)),
+                    _("gpuwhy check: throttled periods"), "");
+    else
+        gw_diag_fix(f,
+                    gw_arena_printf(d->arena,
+                                    _("let the job use at least %.0f CPUs: Slurm `--cpus-per-task=%.0f`, taskset, or "
+                                      "`os.sched_setaffinity(0, range(os.cpu_count()))` where a library narrowed it"),
+                                    ceil(want), ceil(want)),
+                    _("gpuwhy check: CPUs allowed"), "");
+}
+
 int gw_live_cpu_starved(struct gw_diag *d)
 {
     const struct gw_live *l = gw_live_of(d);
@@ -208,40 +251,8 @@ int gw_live_cpu_starved(struct gw_diag *d)
     double want = fmin(fmax(l->used + wait, out ? ready : 0), l->online), more = fmax(want / fmax(l->used, 0.1), 1);
     gw_live_supply(d, f, supply_with(l, 1 + (more - 1) * 0.5), supply_with(l, more), supply_with(l, fmax(more, l->online / l->cpus)));
     f->f.confidence = GW_CONF_HIGH;
-    if (!isnan(l->quota))
-        gw_diag_seen(d, f, l->quota, "1", "cgroup", _("the cgroup allows %.3g CPUs of the machine's %.0f"), l->quota,
-                     l->online);
-    if (l->cpus < l->online && isnan(l->quota))
-        gw_diag_seen(d, f, l->cpus, "1", "affinity", _("the job may run on %.3g of the machine's %.0f CPUs"), l->cpus,
-                     l->online);
-    if (out)
-        gw_diag_seen(d, f, l->throttled, "share", "cgroup",
-                     _("its quota ran out in %.0f %% of the periods: all its threads stood still until the next one"),
-                     100 * l->throttled);
-    gw_diag_seen(d, f, wait, "1", "scheduler", _("its threads used %.3g CPUs and waited for another %.3g"), l->used,
-                 wait);
-    if (crowded)
-        gw_diag_seen(d, f, l->others, "1", "/proc/stat",
-                     _("processes outside this job use %.3g of the machine's %.0f CPUs"), l->others, l->online);
-    if (crowded && !out)
-        gw_diag_fix(f,
-                    _("run it where CPUs are free, or reserve some: `--exclusive` or `--cpus-per-task` (Slurm), a "
-                      "cpuset, `nice` for the others"),
-                    _("gpuwhy check: load"), "");
-    else if (out || !isnan(l->quota))
-        gw_diag_fix(f,
-                    gw_arena_printf(d->arena,
-                                    _("raise the limit, not the workers: at least %.0f CPUs (Kubernetes: limits.cpu; "
-                                      "Docker: --cpus; Slurm: --cpus-per-task)"),
-                                    ceil(want)),
-                    _("gpuwhy check: throttled periods"), "");
-    else
-        gw_diag_fix(f,
-                    gw_arena_printf(d->arena,
-                                    _("let the job use at least %.0f CPUs: Slurm `--cpus-per-task=%.0f`, taskset, or "
-                                      "`os.sched_setaffinity(0, range(os.cpu_count()))` where a library narrowed it"),
-                                    ceil(want), ceil(want)),
-                    _("gpuwhy check: CPUs allowed"), "");
+    seen_starved(d, f, l, wait, out, crowded);
+    fix_starved(d, f, l, want, out, crowded);
     if (l->starved >= GW_LIM_DATA_WAIT)
         gw_live_refines_loader(d);
     return GW_FIRED;

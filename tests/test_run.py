@@ -7,6 +7,7 @@ import glob
 import os
 import pty
 import re
+import resource
 import select
 import shutil
 import signal
@@ -215,6 +216,162 @@ def case_interrupt_without_terminal_group():
     p.send_signal(signal.SIGINT)
     _, err = p.communicate(timeout=20)
     assert p.returncode == -2 and b"KeyboardInterrupt" in err, (p.returncode, err)
+    r.close()
+
+
+# --- what users do -----------------------------------------------------------------------------------------------------------
+
+
+def case_a_typo_leaves_nothing_behind():
+    """So that the same -o can be used when the command is right."""
+    r = Run().run(["/nonexistent/program"])
+    assert r.status == 127 and b"write the command as you would type it" in r.err and not os.path.exists(r.rec), r.err
+    os.mkdir(r.rec)
+    open(os.path.join(r.rec, "mine"), "w").close()
+    r.run(["/nonexistent/program"])
+    assert r.status == 127 and os.listdir(r.rec) == ["mine"], os.listdir(r.rec)
+    r.run(["true"])
+    assert r.status == 0 and os.path.exists(os.path.join(r.rec, "record.gwr")), r.err
+    before = sorted(os.listdir(r.rec))
+    r.run(["/nonexistent/program"])  # a record that is there stays
+    assert r.status == 125 and sorted(os.listdir(r.rec)) == before, r.err
+    r.close()
+
+
+def case_a_path_to_be_typed():
+    r = Run()
+    r.rec = os.path.join(r.dir, "it's a \u00fc")
+    r.run(["true"], report=True)
+    typed = r.err.decode().strip().splitlines()[-1].split("with: ", 1)[1]
+    again = subprocess.run(["sh", "-c", typed.replace("gpuwhy", GPUWHY, 1)], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert again.returncode == 0, (typed, again.stderr)
+    r.close()
+
+
+def case_limits_are_named():
+    for limit, words in (("ulimit -n 5", b"ulimit -n"), ("ulimit -n 8", b"ulimit -n"), ("ulimit -f 8", b"ulimit -f")):
+        r = Run()
+        p = subprocess.run(["sh", "-c", limit + ' && exec "$@"', "sh"] + r.command() + ["true"], env=r.env(), cwd=r.dir, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        assert p.returncode in (125, 126, 127) and not os.path.exists(r.rec), (limit, p.returncode, p.stderr)
+        if b"error while loading shared libraries" not in p.stderr:  # it has more of them in some builds
+            assert words in p.stderr, (limit, p.stderr)
+        r.close()
+
+
+def case_the_limit_on_files_is_kept():
+    """SIGXFSZ would end the recorder, and with it the job's status."""
+    r = Run()
+    soft = 70 << 10
+    p = r.start([JOB, "steps", 2500], "--full", preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (soft, soft)))
+    out, err = p.communicate(timeout=60)
+    assert p.returncode == 0 and out == b"launched 25000\n", (p.returncode, out, err)
+    assert all(os.path.getsize(os.path.join(r.rec, f)) <= soft for f in os.listdir(r.rec))
+    assert r.dump(r.cuda()[0])["state"] == "size-limit", r.text[-300:]
+    r.clean()
+    r.close()
+
+
+def case_our_own_disk_is_full():
+    """The recorder says it, too; without GPU work nobody else does."""
+    r = Run()
+    os.mkdir(r.rec)
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8k", "none", r.rec], stderr=subprocess.DEVNULL).returncode:
+        raise runner.Skip("not allowed to mount")
+    try:
+        r.run(["sleep", 3])
+        assert r.status == 0 and r.err.count(b"the record could not be written; make room") == 1, (r.status, r.err)
+    finally:
+        subprocess.run(["umount", r.rec], check=True)
+    r.close()
+
+
+def case_signals_of_all_kinds():
+    """Also an alarm that was set before us, and what some schedulers send."""
+    for signo in (signal.SIGALRM, signal.SIGIO, signal.SIGPWR, signal.SIGRTMIN, signal.SIGRTMIN + 5):
+        r = Run()
+        p = r.start(["sh", "-c", "echo up; exec sleep 20"])
+        assert p.stdout.readline() == b"up\n"
+        time.sleep(0.3)
+        p.send_signal(signo)
+        p.communicate(timeout=20)
+        assert p.returncode == -signo and r.dump()["ended"] == "1", (signo, p.returncode)
+        r.close()
+    r = Run()
+    p = r.start(["sleep", 20], preexec_fn=lambda: signal.alarm(1))
+    p.communicate(timeout=15)
+    assert p.returncode == -signal.SIGALRM, p.returncode
+    r.close()
+
+
+FILLS = "import sys; sys.stdout.write('x' * 65536); sys.stdout.flush(); "  # as much as a pipe holds: the report must wait
+
+
+def wait_for_file(path):
+    end = time.time() + 20
+    while not os.path.exists(path) and time.time() < end:
+        time.sleep(0.05)
+    assert os.path.exists(path), path
+
+
+def case_a_report_that_takes_long():
+    """Ctrl-C ends it, and the job's status is passed on."""
+    r = Run()
+    done = os.path.join(r.dir, "done")
+    p = r.start([PY, "-c", FILLS + "open(%r, 'w'); sys.exit(9)" % done], "--no-hook", "--json", "-", report=True)
+    wait_for_file(done)
+    time.sleep(2.5)
+    assert p.poll() is None
+    p.send_signal(signal.SIGINT)
+    assert p.wait(timeout=20) == 9
+    _, err = p.communicate()
+    assert b"the diagnosis was ended; the record is complete: gpuwhy read" in err, err
+    assert subprocess.run([GPUWHY, "read", r.rec], stdout=subprocess.PIPE).returncode == 0
+    r.close()
+
+
+def case_signals_while_a_report_is_made():
+    """The recording has ended and the job goes on: what is sent reaches it at once."""
+    r = Run()
+    got = os.path.join(r.dir, "got")
+    code = FILLS + "import signal, time\nsignal.signal(signal.SIGUSR1, lambda *a: open(%r, 'w'))\nfor i in range(100): time.sleep(0.1)\nsys.exit(6)" % got
+    p = r.start([PY, "-c", code], "--no-hook", "--for", "1s", "--json", "-", report=True)
+    time.sleep(3.5)
+    p.send_signal(signal.SIGUSR1)
+    wait_for_file(got)
+    out, _ = p.communicate(timeout=60)
+    assert p.returncode == 6 and b'"gpuwhy.report/1"' in out, (p.returncode, out[-300:])
+    r.close()
+
+
+def case_the_terminal_goes_away():
+    """Its hang-up is for all of the job, as without us: also for what a shell script has started."""
+    r = Run()
+    got = os.path.join(r.dir, "got")
+    code = "import signal, sys, time\nsignal.signal(signal.SIGHUP, lambda *a: (open(%r, 'w'), sys.exit(0)))\nprint('up', flush=True)\ntime.sleep(20)" % got
+    pid, fd = pty.fork()
+    if pid == 0: # a shell that leads the session, as the one of a terminal window does
+        os.chdir(r.dir)
+        os.execvpe("bash", ["bash", "--norc", "-c", "set -m; \"$@\"; exit", "bash"] + r.command("--no-hook") + ["sh", "-c", '%s -c "$0"; :' % PY, code], r.env())
+    out, end = b"", time.time() + 20
+    while b"up" not in out and time.time() < end:
+        out += os.read(fd, 4096)
+    time.sleep(0.5)
+    os.close(fd)
+    wait_for_file(got)
+    os.waitpid(pid, 0)
+    r.close()
+
+
+def case_many_processes():
+    """The more there are, the less often they are looked at."""
+    r = Run().run(["sh", "-c", "i=0; while [ $i -lt 300 ]; do sleep 12 & i=$((i+1)); done; wait"], "--no-hook")
+    assert r.status == 0, r.err
+    r.dump()
+    cpu = r.counters("recorder.cpu_s")
+    late = (cpu[-1] - cpu[len(cpu) // 2]) / (len(cpu) - 1 - len(cpu) // 2)  # a second, without the first look at each
+    assert len(re.findall(r"^process what=1 ", r.text, re.M)) > 290
+    looks = len(r.counters("process.threads")) / 301
+    assert looks < 9 and late < 0.08, (looks, late)
     r.close()
 
 

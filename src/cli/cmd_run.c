@@ -1,6 +1,8 @@
 /* cmd_run.c - `gpuwhy run [OPTION...] [--] COMMAND [ARG...]`: starts the job, records it, says what its GPU waited for. */
 #include <ctype.h>
 #include <errno.h>
+#include <limits.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -204,26 +206,56 @@ static pid_t start_report(const struct gw_session *s, const struct args *a)
     _exit(status);
 }
 
-static void finish_report(pid_t pid, const struct gw_session *s, const struct args *a)
+/* A path as it is typed in a shell. Borrowed until the next call. */
+static const char *shell_word(const char *path)
 {
-    int status = 0;
+    static char buf[4 * PATH_MAX + 3];
+    size_t n = 0;
+    int is_plain = 1;
+    for (const char *p = path; *p; p++)
+        is_plain &= isalnum((unsigned char)*p) || strchr("/._-+,:@%=", *p) != NULL || (unsigned char)*p >= 0x80;
+    if (is_plain)
+        return path;
+    buf[n++] = '\'';
+    for (const char *p = path; *p && n + 6 < sizeof buf; p++) {
+        if (*p == '\'') {
+            memcpy(buf + n, "'\\''", 4);
+            n += 4;
+        } else {
+            buf[n++] = *p;
+        }
+    }
+    buf[n++] = '\'';
+    buf[n] = 0;
+    return buf;
+}
+
+static void finish_report(pid_t pid, struct gw_session *s, struct gw_child *c, const struct args *a)
+{
+    const char *folder = shell_word(s->folder);
     if (pid < 0) {
-        gw_cli_error(_("cannot diagnose now: %s; try later: gpuwhy read %s"), gw_i18n_errno(errno), s->folder);
+        gw_cli_error(_("cannot diagnose now: %s; try later: gpuwhy read %s"), gw_i18n_errno(errno), folder);
         return;
     }
-    while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
-        ;
-    if (WIFSIGNALED(status) || WEXITSTATUS(status) == GW_EXIT_INTERNAL)
-        gw_cli_error(_("the diagnosis failed; the record is complete: gpuwhy read %s"), s->folder);
+    int status = gw_session_wait_for(s, c, pid);
+    if (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL)
+        gw_cli_error(_("the diagnosis was ended; the record is complete: gpuwhy read %s"), folder);
+    else if (WIFSIGNALED(status) || WEXITSTATUS(status) == GW_EXIT_INTERNAL)
+        gw_cli_error(_("the diagnosis failed; the record is complete: gpuwhy read %s"), folder);
     else if (!a->cli.quiet)
-        gw_cli_error(_("the record is in %s; diagnose it again with: gpuwhy read %s"), s->folder, s->folder);
+        gw_cli_error(_("the record is in %s; diagnose it again with: gpuwhy read %s"), s->folder, folder);
 }
 
 static int cannot_start(struct gw_session *s, const struct gw_child *c, const char *name)
 {
     int why = c->exec_errno ? c->exec_errno : errno;
-    gw_cli_error(_("%s: cannot be started: %s"), name, gw_i18n_errno(why));
-    gw_session_close(s);
+    if (why == EMFILE || why == ENFILE)
+        gw_cli_error(_("%s: cannot be started: %s; raise the limit on open files (ulimit -n)"), name, gw_i18n_errno(why));
+    else if (why == EAGAIN)
+        gw_cli_error(_("%s: cannot be started: %s; raise the limit on processes (ulimit -u)"), name, gw_i18n_errno(why));
+    else
+        gw_cli_error(_("%s: cannot be started: %s; write the command as you would type it, behind --"), name, gw_i18n_errno(why));
+    gw_session_discard(s);
     return !c->exec_errno ? EXIT_RUN_FAILED : why == ENOENT ? EXIT_NOT_FOUND : EXIT_CANNOT_START;
 }
 
@@ -235,7 +267,7 @@ static int record(struct args *a)
     memset(&err, 0, sizeof err);
     if (gw_session_open(&s, &a->run, &err) < 0) {
         (void)gw_cli_fail(&err);
-        gw_session_close(&s);
+        gw_session_discard(&s);
         return EXIT_RUN_FAILED;
     }
     if (gw_child_start(&c, a->command, s.env) != 0)
@@ -243,16 +275,18 @@ static int record(struct args *a)
     gw_session_begin(&s, &c, a->command);
     enum gw_loop_end end = gw_session_loop(&s, &c);
     gw_session_stop(&s, &c);
+    if (c.ended)
+        gw_child_release_terminal(&c); /* Ctrl-C is ours again */
     pid_t report = a->no_report ? 0 : start_report(&s, a);
     if (end == GW_LOOP_RECORDING_ENDED && !c.ended) {
         if (!a->cli.quiet)
             gw_cli_error(_("the recording has ended; the job goes on (process %d)%s"), (int)c.pid,
                          c.own_group ? _("; Ctrl-C is now passed on to it") : "");
         if (!a->no_report)
-            finish_report(report, &s, a);
+            finish_report(report, &s, &c, a);
         gw_session_wait(&s, &c);
     } else if (!a->no_report) {
-        finish_report(report, &s, a);
+        finish_report(report, &s, &c, a);
     }
     gw_child_release_terminal(&c);
     gw_session_close(&s);

@@ -12,13 +12,15 @@
 #include <unistd.h>
 
 static const int watched[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGTSTP, SIGCONT, SIGWINCH, SIGCHLD,
-                              SIGTTOU, SIGPIPE};
+                              SIGTTOU, SIGPIPE, SIGALRM, SIGPWR, SIGIO, SIGXFSZ};
 
 void gw_child_signals(sigset_t *set)
 {
     sigemptyset(set);
     for (size_t i = 0; i < sizeof watched / sizeof *watched; i++)
         sigaddset(set, watched[i]);
+    for (int signo = SIGRTMIN; signo <= SIGRTMAX; signo++) /* for the job: nothing here uses them */
+        sigaddset(set, signo);
 }
 
 /* The terminal, when we are in its foreground; else -1. */
@@ -193,14 +195,16 @@ int gw_child_handle(struct gw_child *c, int signo, int sent_by_kernel, int passe
         if (c->own_group)
             pass_on(c, signo, 1);
         return 0;
-    case SIGTERM:
-    case SIGHUP:
-    case SIGUSR1:
-    case SIGUSR2:
+    case SIGHUP: /* a terminal that goes away tells all of its foreground */
+        pass_on(c, signo, sent_by_kernel);
+        return 0;
+    case SIGPIPE:
+    case SIGTTOU:
+    case SIGXFSZ:
+        return 0; /* ours: blocked so that they cannot end or stop us */
+    default: /* TERM, USR1, USR2; ALRM too, whose timer may have been set before we were started */
         pass_on(c, signo, 0);
         return 0;
-    default:
-        return 0; /* SIGPIPE, SIGTTOU: blocked so that they cannot end or stop us */
     }
 }
 

@@ -10,7 +10,8 @@
  *   terminal and let it go on, and from then on Ctrl-C is its own, as without us.
  * - Ctrl-Z stops the job and us, fg and bg let both go on; Ctrl-\ and a change of window size are passed on.
  * - Without a terminal the job stays in our process group, so that a scheduler that kills the group kills both.
- * - TERM, HUP, USR1, USR2, and an INT that another process sent, are passed on to the job itself.
+ * - TERM, HUP, USR1, USR2, ALRM, IO, PWR, the real-time signals, and an INT that another process sent, are passed on to
+ *   the job itself; the HUP of a terminal that goes away to its whole group.
  *
  * When we die, the job goes on. Only the main thread may call these.
  */

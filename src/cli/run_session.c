@@ -12,6 +12,7 @@
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -40,10 +41,14 @@
 #define SAMPLE_COST 0.02
 #define SYSTEM_COST 0.007
 #define NVML_COST 0.01
+/* Looking for new processes and threads, which takes a look at each: 500 processes cost 70 ms a time on one host. */
+#define DISCOVER_COST 0.01
+#define DISCOVER_MAX (8 * SEC)
 enum { MACHINE_WAIT_MS = 1000 }; /* at the end of a job that was shorter than the look at its machine */
 #define NEVER_NS (365 * 24 * 3600 * SEC)
 #define PATIENCE (60 * SEC) /* with CUDA in use and no step counted: then --after-steps has nothing to count */
-enum { WARN_IGNORED = 1, WARN_STATE = 2, WARN_BUSY = 4 };
+enum { WARN_IGNORED = 1, WARN_STATE = 2, WARN_BUSY = 4, WARN_WRITE = 8 };
+#define FILE_LEAST 65536u /* ulimit -f below this leaves no room for a record */
 
 static uint64_t now_ns(void) { return gw_clock_ns(CLOCK_MONOTONIC); }
 
@@ -98,10 +103,11 @@ static int make_folder(struct gw_session *s, struct gw_error *err)
         for (int i = 2; access(name, F_OK) == 0 && i < 100; i++) /* two starts in one second */
             snprintf(name + len, sizeof name - len, "-%d", i);
     }
-    if (mkdir(name, 0755) != 0 && (errno != EEXIST || !s->o.folder))
+    s->made_folder = mkdir(name, 0755) == 0;
+    if (!s->made_folder && (errno != EEXIST || !s->o.folder))
         return gw_error_set(err, GW_EIO, name, -1, "choose another folder with -o", "cannot be made: %s", gw_i18n_errno(errno));
     if (!realpath(name, s->folder))
-        return gw_error_set(err, GW_EIO, name, -1, "", "%s", gw_i18n_errno(errno));
+        return gw_error_set(err, GW_EIO, name, -1, "choose another folder with -o", "%s", gw_i18n_errno(errno));
     s->dir = open(s->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (s->dir < 0)
         return gw_error_set(err, GW_EIO, name, -1, "choose another folder with -o", "%s", gw_i18n_errno(errno));
@@ -146,6 +152,21 @@ static void set_environment(struct gw_session *s)
     }
 }
 
+/* RLIMIT_FSIZE, which the job inherits: a write beyond it would end the writer by SIGXFSZ. */
+static uint64_t file_limit(void)
+{
+    struct rlimit l;
+    return getrlimit(RLIMIT_FSIZE, &l) == 0 && l.rlim_cur != RLIM_INFINITY ? l.rlim_cur : UINT64_MAX;
+}
+
+static int cannot_write(const struct gw_session *s, int why, struct gw_error *err)
+{
+    if (why == EMFILE || why == ENFILE)
+        return gw_error_set(err, GW_EIO, s->folder, -1, "raise the limit on open files (ulimit -n)", "cannot write: %s",
+                            gw_i18n_errno(why));
+    return gw_error_set(err, GW_EIO, s->folder, -1, "choose another folder with -o", "cannot write: %s", gw_i18n_errno(why));
+}
+
 int gw_session_open(struct gw_session *s, const struct gw_run_options *o, struct gw_error *err)
 {
     memset(s, 0, sizeof *s);
@@ -155,6 +176,10 @@ int gw_session_open(struct gw_session *s, const struct gw_run_options *o, struct
     gw_status_open(&s->status, o->status, STDERR_FILENO);
     s->due.system_ns = SYSTEM_EVERY;
     s->due.nvml_ns = NVML_EVERY;
+    s->due.discover_ns = DISCOVER_EVERY;
+    if (file_limit() < FILE_LEAST)
+        return gw_error_set(err, GW_EIO, o->folder ? o->folder : ".", -1, "raise the limit on the size of files (ulimit -f)",
+                            "cannot write: %s", gw_i18n_errno(EFBIG));
     int rc = make_folder(s, err);
     if (rc < 0)
         return rc;
@@ -162,12 +187,14 @@ int gw_session_open(struct gw_session *s, const struct gw_run_options *o, struct
     if (!s->sink)
         return gw_error_set(err, GW_ENOMEM, s->folder, -1, "", "out of memory");
     fill_control(s);
+    if (s->control.max_bytes > file_limit())
+        s->control.max_bytes = file_limit();
     rc = gw_sink_open(s->sink, s->dir);
     if (rc < 0)
-        return gw_error_set(err, GW_EIO, s->folder, -1, "choose another folder with -o", "cannot write: %s", gw_i18n_errno(-rc));
+        return cannot_write(s, -rc, err);
     rc = write_control(s);
     if (rc < 0)
-        return gw_error_set(err, GW_EIO, s->folder, -1, "choose another folder with -o", "cannot write: %s", gw_i18n_errno(-rc));
+        return cannot_write(s, -rc, err);
     s->proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     s->sys = open("/sys", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     set_environment(s);
@@ -223,6 +250,16 @@ static void warn_state(struct gw_session *s, const struct gw_rec_file *h)
         gw_cli_error(_("process %u: %s (CUPTI result %d)"), h->pid, _(gw_rec_state_text(state)), h->status.cupti_result);
     else
         gw_cli_error("process %u: %s", h->pid, _(gw_rec_state_text(state)));
+}
+
+/* Our own file cannot be written any more: what comes is lost. */
+static void warn_write(struct gw_session *s)
+{
+    if (!s->sink->w.bad || (s->warned & WARN_WRITE) || s->o.quiet)
+        return;
+    s->warned |= WARN_WRITE;
+    gw_status_clear(&s->status);
+    gw_cli_error("%s", _(gw_rec_state_text(GW_RS_DISK_FULL)));
 }
 
 /* The job's first process may set variables for the ones that it starts, or for the program that it becomes. */
@@ -372,8 +409,11 @@ void gw_session_tick(struct gw_session *s)
     uint64_t now = now_ns();
     gw_sink_tick(s->sink);
     if (now >= d->discover && s->tree) {
+        uint64_t cpu = own_cpu();
         gw_tree_discover(s->tree);
-        d->discover = now + DISCOVER_EVERY;
+        uint64_t wanted = (uint64_t)((double)(own_cpu() - cpu) / DISCOVER_COST);
+        d->discover_ns = wanted < DISCOVER_EVERY ? DISCOVER_EVERY : wanted > DISCOVER_MAX ? DISCOVER_MAX : wanted;
+        d->discover = now + d->discover_ns;
     }
     if (now >= d->sample && s->tree) {
         uint64_t cpu = own_cpu();
@@ -400,6 +440,7 @@ void gw_session_tick(struct gw_session *s)
         (void)write_control(s); /* the heartbeat */
         (void)gw_writer_clock(&s->sink->w, 0);
         machine_failed(s, gw_machine_poll(&s->machine));
+        warn_write(s);
         check_ignored(s);
         gw_run_pm_tick(&s->pm, &(struct gw_run_pm_view){s->dir, s->proc, s->sink, s->tree, s->nvml, &s->status, s->o.quiet});
         gw_status_draw(&s->status, &(struct gw_status_view){s->started_ns, s->steps, s->records, s->open_windows > 0, s->nvml, s->pm.pm}, now);
@@ -482,6 +523,29 @@ void gw_session_wait(struct gw_session *s, struct gw_child *c)
         close(fd);
 }
 
+static int asks_for_an_end(int signo)
+{
+    return signo == SIGINT || signo == SIGTERM || signo == SIGHUP || signo == SIGQUIT;
+}
+
+int gw_session_wait_for(struct gw_session *s, struct gw_child *c, pid_t pid)
+{
+    int fd = signal_descriptor(), status = 0;
+    for (pid_t p; (p = waitpid(pid, &status, WNOHANG)) == 0 || (p < 0 && errno == EINTR);) {
+        struct signalfd_siginfo si;
+        wait_until(fd, now_ns() + SEC);
+        while (read(fd, &si, sizeof si) == (ssize_t)sizeof si) {
+            if (c->ended && asks_for_an_end((int)si.ssi_signo))
+                kill(pid, SIGKILL);
+            else
+                (void)gw_child_handle(c, (int)si.ssi_signo, si.ssi_code > 0, !s->is_recording);
+        }
+    }
+    if (fd >= 0)
+        close(fd);
+    return status;
+}
+
 /* --- end --------------------------------------------------------------------------------------------------------------- */
 
 void gw_session_stop(struct gw_session *s, const struct gw_child *c)
@@ -513,7 +577,18 @@ void gw_session_stop(struct gw_session *s, const struct gw_child *c)
     if (c->ended)
         gw_sink_factf(k, "job.status", "%d", gw_child_exit_status(c));
     (void)gw_writer_clock(&k->w, 0);
+    warn_write(s);
     gw_sink_close(k);
+}
+
+void gw_session_discard(struct gw_session *s)
+{
+    static const char *const ours[] = {GW_REC_META, GW_REC_CONTROL};
+    for (size_t i = 0; s->sink && s->sink->w.fd >= 0 && i < sizeof ours / sizeof *ours; i++)
+        (void)unlinkat(s->dir, ours[i], 0);
+    if (s->made_folder)
+        (void)rmdir(s->folder); /* only when nobody else put something there */
+    gw_session_close(s);
 }
 
 void gw_session_close(struct gw_session *s)

@@ -38,7 +38,7 @@ struct gw_run_options {
 /* When each sampler is due next (CLOCK_MONOTONIC), and what they cost. */
 struct gw_session_due {
     uint64_t sample, system, nvml, discover, second, five;
-    uint64_t system_ns, nvml_ns;                   /* between two looks */
+    uint64_t system_ns, nvml_ns, discover_ns;      /* between two looks */
     uint64_t sample_cpu, system_cpu, nvml_cpu, at; /* CPU time spent since `at` */
 };
 
@@ -46,6 +46,7 @@ struct gw_session {
     struct gw_run_options o;
     char folder[4096];        /* absolute */
     int dir;                  /* descriptor of it */
+    int made_folder;          /* 1: it was not there before */
     struct gw_control control;
     char *env[12];            /* for gw_child_start(); NULL-terminated */
     struct gw_sink *sink;
@@ -84,6 +85,11 @@ enum gw_loop_end gw_session_loop(struct gw_session *s, struct gw_child *c);
 /* Ends the recording (idempotent): tells the libraries, waits a moment for their last windows, writes the facts. */
 void gw_session_stop(struct gw_session *s, const struct gw_child *c);
 void gw_session_close(struct gw_session *s);
+/* Instead, when the job could not be started: takes the record away again. */
+void gw_session_discard(struct gw_session *s);
+/* Waits for a process of ours (the report) and deals with signals meanwhile: they are the job's as long as it runs; then those
+ * that ask for an end are the process's. Its status, as of waitpid(). */
+int gw_session_wait_for(struct gw_session *s, struct gw_child *c, pid_t pid);
 /* After the recording has ended: passes signals on until the job ends. */
 void gw_session_wait(struct gw_session *s, struct gw_child *c);
 

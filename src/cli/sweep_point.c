@@ -112,6 +112,7 @@ static int take_signals(struct live *v)
         case SIGTERM:
         case SIGHUP:
         case SIGQUIT:
+        case SIGALRM: /* of a timer that was set before we were started */
             if (!is_ignored((int)si.ssi_signo)) /* as after nohup or `&` */
                 stop = (int)si.ssi_signo;
             break;

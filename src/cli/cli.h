@@ -80,6 +80,8 @@ void gw_cli_parse_as(const struct argp *argp, int argc, char **argv, unsigned fl
 /* For an argp parser: says what is wrong, points to --help, ends the program. In place of argp_error(), whose texts
  * cannot be translated everywhere. */
 void gw_cli_usage(const struct argp_state *state, const char *fmt, ...) GW_PRINTF(2, 3) __attribute__((noreturn));
+/* For an argp help filter: the text behind the options with what `list` writes below it. Other texts come back as they are. */
+char *gw_cli_help_with(int key, const char *text, void (*list)(FILE *out));
 void gw_cli_misuse(const char *name, const char *fmt, ...) GW_PRINTF(2, 3) __attribute__((noreturn));
 /* Chooses the language that the user named. A name that is none ends the program; a catalogue that is not there does
  * not, but is said. */

@@ -76,25 +76,17 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     }
 }
 
-/* Adds the list of formats to the help. */
+static void list_formats(FILE *f)
+{
+    fprintf(f, "%s\n", _("Captures, recognised by content, several in one file as well:"));
+    for (size_t i = 0; gw_capture_formats[i].name; i++)
+        fprintf(f, "  %s\n", gw_capture_formats[i].name);
+}
+
 static char *help_filter(int key, const char *text, void *input)
 {
     (void)input;
-    char *out = NULL;
-    size_t size = 0;
-    if (key != ARGP_KEY_HELP_POST_DOC || !text)
-        return (char *)text;
-    FILE *f = open_memstream(&out, &size);
-    if (!f)
-        return (char *)text;
-    fprintf(f, "%s\n\n%s\n", text, _("Captures, recognised by content, several in one file as well:"));
-    for (size_t i = 0; gw_capture_formats[i].name; i++)
-        fprintf(f, "  %s\n", gw_capture_formats[i].name);
-    if (fclose(f) != 0) {
-        free(out);
-        return (char *)text;
-    }
-    return out;
+    return gw_cli_help_with(key, text, list_formats);
 }
 
 static const struct argp_child children[] = {{&gw_argp_output, 0, NULL, 0}, {NULL, 0, NULL, 0}};

@@ -173,6 +173,22 @@ void gw_cli_misuse(const char *name, const char *fmt, ...)
     misuse(name, fmt, ap);
 }
 
+char *gw_cli_help_with(int key, const char *text, void (*list)(FILE *out))
+{
+    char *out = NULL;
+    size_t size = 0;
+    FILE *f = key == ARGP_KEY_HELP_POST_DOC && text ? open_memstream(&out, &size) : NULL;
+    if (!f)
+        return (char *)text;
+    fprintf(f, "%s\n\n", text);
+    list(f);
+    if (fclose(f) != 0) {
+        free(out);
+        return (char *)text;
+    }
+    return out;
+}
+
 void gw_cli_usage(const struct argp_state *state, const char *fmt, ...)
 {
     va_list ap;

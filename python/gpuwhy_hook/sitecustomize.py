@@ -53,8 +53,22 @@ def _start():
         def call(*args):
             try:
                 return fn(*args)
-            except Exception:  # pylint: disable=broad-except
+            except (Exception, SystemExit):  # pylint: disable=broad-except
                 return None
+        return call
+
+    def unwarned(fn):
+        """Calls fn; warnings that it causes are not shown. Not by warnings.catch_warnings(): Python forgets then what it has
+        shown once, and shows the job's own warnings again."""
+        def call(*args):
+            import warnings
+            ours, filters = ("ignore", None, Warning, None, 0), warnings.filters
+            filters.insert(0, ours)
+            try:
+                return fn(*args)
+            finally:
+                if ours in filters:
+                    filters.remove(ours)
         return call
 
     def write(line):
@@ -76,24 +90,22 @@ def _start():
     def setting(fn):
         try:
             v = fn()
-        except Exception:  # pylint: disable=broad-except
+        except (Exception, SystemExit):  # pylint: disable=broad-except
             return None
         return v if isinstance(v, (bool, int, str)) else None
 
+    @unwarned
     def torch_settings():
         torch = sys.modules.get("torch")
         if torch is None:
             return
-        import warnings
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            line = {
-                "version": setting(lambda: str(torch.__version__)), "cuda": setting(lambda: torch.version.cuda),
-                "cudnn_benchmark": setting(lambda: torch.backends.cudnn.benchmark), "cudnn_tf32": setting(lambda: torch.backends.cudnn.allow_tf32),
-                "matmul_tf32": setting(lambda: torch.backends.cuda.matmul.allow_tf32),
-                "matmul_precision": setting(lambda: torch.get_float32_matmul_precision()),  # pylint: disable=unnecessary-lambda
-                "threads": setting(lambda: torch.get_num_threads()), "anomaly": setting(lambda: torch.is_anomaly_enabled()),  # pylint: disable=unnecessary-lambda
-                "launch_blocking": os.environ.get("CUDA_LAUNCH_BLOCKING", "0") not in ("", "0")}
+        line = {
+            "version": setting(lambda: str(torch.__version__)), "cuda": setting(lambda: torch.version.cuda),
+            "cudnn_benchmark": setting(lambda: torch.backends.cudnn.benchmark), "cudnn_tf32": setting(lambda: torch.backends.cudnn.allow_tf32),
+            "matmul_tf32": setting(lambda: torch.backends.cuda.matmul.allow_tf32),
+            "matmul_precision": setting(lambda: torch.get_float32_matmul_precision()),  # pylint: disable=unnecessary-lambda
+            "threads": setting(lambda: torch.get_num_threads()), "anomaly": setting(lambda: torch.is_anomaly_enabled()),  # pylint: disable=unnecessary-lambda
+            "launch_blocking": os.environ.get("CUDA_LAUNCH_BLOCKING", "0") not in ("", "0")}
         dist = sys.modules.get("torch.distributed")
         if dist is not None and setting(lambda: bool(dist.is_available() and dist.is_initialized())):
             line["rank"] = setting(lambda: dist.get_rank())  # pylint: disable=unnecessary-lambda
@@ -110,6 +122,7 @@ def _start():
             return batches
         return getattr(batches, "sampler", None) or getattr(loader, "sampler", None)
 
+    @unwarned
     def loader_settings(loader, number):
         sampler = sampler_of(loader)
         name = type(sampler).__name__ if sampler is not None else None

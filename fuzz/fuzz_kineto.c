@@ -13,7 +13,7 @@
 #include "import/gw_stream.h"
 #include "import/importer.h"
 #include "import/kineto.h"
-#include "promise.h"
+#include "promise_trace.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -23,26 +23,13 @@ static uint64_t mix(uint64_t h, uint64_t v)
     return h * 0xff51afd7ed558ccdu;
 }
 
-static void check_event(const struct gw_trace *t, const struct gw_event *e)
-{
-    require(e->kind > GW_KIND_NONE && e->kind < GW_KIND_COUNT, "kinds are of the model");
-    require(e->start <= e->end, "start <= end");
-    require(e->start >= -((int64_t)1 << 62) && e->end <= (int64_t)1 << 62, "differences of times fit");
-    require(e->lane < t->lanes.len, "lanes exist");
-    require(e->name > 0 && e->name <= gw_intern_count(t->names), "names exist");
-    require((e->flags & ~0x3fu) == 0, "flags are of the model");
-    int gpu_row = gw_kind_is_gpu(e->kind) || e->kind == GW_KIND_GPU_SYNC;
-    enum gw_lane_type want = gpu_row ? GW_LANE_GPU : e->kind == GW_KIND_COUNTER ? GW_LANE_COUNTER : GW_LANE_HOST;
-    require(gw_trace_lane(t, e->lane)->type == want, "kinds fit their lanes");
-}
-
 /* A number that differs when anything that was read differs. */
 static uint64_t digest(const struct gw_trace *t, int rc)
 {
     uint64_t h = mix(1, (uint64_t)rc);
     for (uint32_t i = 0; i < gw_trace_count(t); i++) {
         const struct gw_event *e = gw_trace_event(t, i);
-        check_event(t, e);
+        require_event(t, e);
         h = mix(h, gw_hash_bytes(e, sizeof *e));
     }
     for (uint32_t i = 1; i <= gw_intern_count(t->names); i++)

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "import/nsys_importer.h"
+#include "promise_trace.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -20,13 +21,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct gw_import_options o = {.threads = 1};
     struct gw_error err = {0};
     int rc = gw_importer_nsys.read(t, path, &o, &err);
-    if (rc < 0 ? rc != err.code || !err.what[0] : gw_trace_finish(t) < 0)
-        abort();
-    for (size_t i = 0; rc == 0 && i < gw_trace_count(t); i++) {
-        const struct gw_event *e = gw_trace_event(t, (uint32_t)i);
-        if (e->end < e->start || e->lane >= t->lanes.len || e->name > gw_intern_count(t->names))
-            abort();
-    }
+    require_read(t, rc, &err);
     gw_trace_destroy(t);
     close(fd);
     return 0;

@@ -4,6 +4,7 @@
 
 #include "import/gw_stream.h"
 #include "import/xla.h"
+#include "promise_trace.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -18,13 +19,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (s) {
         gw_importer_xla.sniff("x", data, size);
         int rc = gw_importer_xla.read_stream(t, s, "x", NULL, &err);
-        if (rc < 0 ? rc != err.code || !err.what[0] : gw_trace_finish(t) < 0)
-            abort();
-        for (size_t i = 0; rc == 0 && i < gw_trace_count(t); i++) {
-            const struct gw_event *e = gw_trace_event(t, (uint32_t)i);
-            if (e->end < e->start || e->lane >= t->lanes.len || e->name > gw_intern_count(t->names))
-                abort();
-        }
+        require_read(t, rc, &err);
     }
     gw_stream_close(s);
     gw_trace_destroy(t);

@@ -18,7 +18,15 @@ FAKES = os.path.join(BUILD, "fakes")
 HOOK = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "python", "gpuwhy_hook")
 
 TORCH = {
-    "__init__.py": "__version__ = '9.8.7'\n",
+    "__init__.py": "__version__ = '9.8.7'\nANOMALY = False\ndef is_anomaly_enabled(): return ANOMALY\n",
+    "compiler/__init__.py": "def is_dynamo_compiling(): return False\n",
+    "optim/__init__.py": "", "optim/optimizer.py": """
+HOOKS = []
+def register_optimizer_step_post_hook(hook): HOOKS.append(hook)
+class Optimizer:
+    def step(self):
+        for hook in HOOKS: hook(self, (), {})
+""",
     "utils/__init__.py": "", "utils/data/__init__.py": "from .dataloader import DataLoader\n", "utils/data/_utils/__init__.py": "",
     "utils/data/_utils/fetch.py": "def fetch(dataset, i):\n    return dataset[i]\n",
     "utils/data/_utils/worker.py": """
@@ -105,8 +113,31 @@ def save_checkpoint():
     while time.time() < end:
         sum(range(1000))  # SAVE
 
+def f1_score():
+    burn(0.2)  # METRIC
+
+def evaluates(anomaly=False):
+    import torch, torch.compiler, torch.optim.optimizer
+    torch.ANOMALY = anomaly
+    optimizer, n = torch.optim.optimizer.Optimizer(), 0
+    def step():
+        nonlocal n
+        burn(0.01)
+        optimizer.step()
+        n += 1
+        if n % 5 == 0 and not anomaly:
+            f1_score()
+    train(DataLoader(Nothing()), step)
+
 what = sys.argv[1]
-if what == 'main_loading': train(DataLoader(Decode()))
+if what == 'blocking':
+    import os
+    if 'CUDA_LAUNCH_BLOCKING' not in os.environ:
+        os.execve(sys.executable, [sys.executable] + sys.argv, dict(os.environ, CUDA_LAUNCH_BLOCKING='1'))
+    train(DataLoader(Nothing()), lambda: burn(0.01), 3)
+elif what == 'evaluates': evaluates()
+elif what == 'anomaly': evaluates(True)
+elif what == 'main_loading': train(DataLoader(Decode()))
 elif what == 'workers': train(DataLoader(Decode(), 2))
 elif what == 'storage': train(DataLoader(Read(), 2))
 elif what == 'preprocess': train(DataLoader(Nothing()), tokenise)
@@ -233,6 +264,44 @@ def case_no_gpu_records():
     j = Job().run("storage", "--no-gpu-records")
     assert "rests on NVML" in j.report["verdict"]["sentence"], j.says()
     assert not j.report["devices"], j.report["devices"]
+    return j
+
+
+def case_evaluation():
+    """No GPU records, and an optimizer that tells its steps: what comes back every fifth step, its line, and what a step would take."""
+    j = Job().run("evaluates", "--no-gpu-records")
+    f, s = j.finding("evaluation"), j.report["steps"]
+    assert j.verdict() == "evaluation" and j.at("evaluation", "METRIC") or any("burn" in w["text"] for w in f["where"]), j.says()
+    assert s["found_by"] == "optimizer-calls" and s["count"] > 50 and s["median_ns"] < 40e6 < s["mean_ns"] and len(s["times_ns"]) == s["count"], s
+    assert f["step"]["now_ns"] == s["mean_ns"] and f["step"]["then_low_ns"] < s["mean_ns"] / 1.5, f["step"]
+    text = subprocess.run([os.path.join(BUILD, "gpuwhy"), "read", "-q", "--lang", "en", j.rec], stdout=subprocess.PIPE, universal_newlines=True, check=True).stdout
+    assert "a step (p95" in " ".join(text.split()) and "steps a second" in " ".join(text.split()), text
+    return j
+
+
+def case_no_hook_no_steps():
+    """--no-hook: nothing of the above, and no file of the hook's."""
+    j = Job().run("evaluates", "--no-gpu-records", "--no-hook")
+    assert j.report["steps"]["found_by"] == "none" and not any(n.startswith("hook-") for n in os.listdir(j.rec)), j.says()
+    return j
+
+
+def case_anomaly():
+    """A mode that the job switched on by itself; the hook asked torch, though there is no DataLoader whose epoch begins."""
+    j = Job().run("anomaly", "--no-gpu-records")
+    f = j.finding("debug-mode")
+    assert f and "set_detect_anomaly" in f["fix"][0]["do"] and f["gain"]["likely"] > 1.1, j.says()
+    return j
+
+
+def case_environment_of_the_program():
+    """The job's first program becomes another one with a variable of its own: that one's environment counts."""
+    j = Job().run("blocking")
+    text = subprocess.run([os.path.join(FAKES, "record_dump"), "-v", os.path.join(j.rec, "record.gwr")], stdout=subprocess.PIPE, universal_newlines=True, check=True).stdout
+    facts = [x for x in text.splitlines() if x.startswith("env")]
+    again = [i for i, x in enumerate(facts) if x.startswith("env_of=")]
+    assert len(again) > 1 and facts[again[-1] + 1:] and facts[-1].endswith(".CUDA_LAUNCH_BLOCKING=1"), facts
+    assert not any("BLOCKING" in x for x in facts[:again[1]]), facts
     return j
 
 

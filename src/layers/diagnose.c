@@ -387,19 +387,12 @@ static void keep_times(struct gw_diag *d, struct gw_report *r, const int64_t *v,
     d->oom |= !out;
 }
 
-static void fill_steps(struct gw_diag *d, struct gw_report *r)
+/* Median, mean, tail and times of `n` steady steps; sorts `v`. */
+static void fill_step_times(struct gw_diag *d, struct gw_report *r, int64_t *v, size_t n)
 {
-    const struct gw_steps *s = &d->an->steps;
-    r->steps = (struct gw_report_steps){.count = (int64_t)s->count, .median_ns = -1, .mean_ns = -1, .p95_ns = -1, .min_ns = -1,
-                                        .found_by = s->found_by ? s->found_by : "none", .marker = s->marker ? s->marker : "",
-                                        .tail_share = NAN};
-    size_t n = s->count >= 2 ? s->steady_last - s->steady_first : 0;
-    int64_t *v = n ? gw_arena_calloc(d->arena, n, sizeof *v) : NULL;
-    if (!v)
-        return;
     int64_t sum = 0, tail = 0;
     for (size_t i = 0; i < n; i++)
-        sum += v[i] = s->bound[s->steady_first + i + 1] - s->bound[s->steady_first + i];
+        sum += v[i];
     keep_times(d, r, v, n);
     qsort(v, n, sizeof *v, cmp_i64);
     r->steps.steady_count = (int64_t)n;
@@ -410,6 +403,41 @@ static void fill_steps(struct gw_diag *d, struct gw_report *r)
     for (size_t i = 0; i < n; i++)
         tail += v[i] > 2 * v[n / 2] ? v[i] : 0;
     r->steps.tail_share = sum ? (double)tail / (double)sum : NAN;
+}
+
+/* Without GPU records: as the optimizer told them. Late in a job most are known together only, which leaves median and mean. */
+static void fill_told_steps(struct gw_diag *d, struct gw_report *r)
+{
+    const struct gw_live_steps *s = d->alone ? gw_live_steps_of(d) : NULL;
+    if (!s)
+        return;
+    r->steps.count = r->steps.steady_count = (int64_t)s->count;
+    r->steps.median_ns = (int64_t)s->median;
+    r->steps.mean_ns = (int64_t)s->mean;
+    r->steps.found_by = "optimizer-calls";
+    r->steps.marker = "optimizer.step()";
+    int64_t *v = s->lengths && (double)s->lengths == s->count ? gw_arena_calloc(d->arena, s->lengths, sizeof *v) : NULL;
+    if (!v)
+        return;
+    memcpy(v, s->length, s->lengths * sizeof *v);
+    fill_step_times(d, r, v, s->lengths);
+}
+
+static void fill_steps(struct gw_diag *d, struct gw_report *r)
+{
+    const struct gw_steps *s = &d->an->steps;
+    r->steps = (struct gw_report_steps){.count = (int64_t)s->count, .median_ns = -1, .mean_ns = -1, .p95_ns = -1, .min_ns = -1,
+                                        .found_by = s->found_by ? s->found_by : "none", .marker = s->marker ? s->marker : "",
+                                        .tail_share = NAN};
+    size_t n = s->count >= 2 ? s->steady_last - s->steady_first : 0;
+    int64_t *v = n ? gw_arena_calloc(d->arena, n, sizeof *v) : NULL;
+    if (!v) {
+        fill_told_steps(d, r);
+        return;
+    }
+    for (size_t i = 0; i < n; i++)
+        v[i] = s->bound[s->steady_first + i + 1] - s->bound[s->steady_first + i];
+    fill_step_times(d, r, v, n);
 }
 
 static void fill_kernels(struct gw_diag *d, struct gw_report *r)

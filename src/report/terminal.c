@@ -67,10 +67,14 @@ static void steps(struct gw_terminal *m)
     if (st->median_ns < 0)
         return;
     dot(t);
-    gw_text_printf(t, m->rep->profiler && *m->rep->profiler ? _("%s a step under the profiler") : _("%s a step"),
+    gw_text_printf(t, m->rep->device_count > 0 && m->rep->profiler && *m->rep->profiler ? _("%s a step under the profiler") : _("%s a step"),
                    gw_fmt_time(st->median_ns).s);
     if (st->p95_ns >= 0)
         gw_text_printf(t, _(" (p95 %s)"), gw_fmt_time(st->p95_ns).s);
+    if (m->rep->device_count > 0 || st->mean_ns <= 0) /* with GPU records, what a step holds is said instead */
+        return;
+    dot(t);
+    gw_text_printf(t, _("%.3g steps a second, long ones included"), 1e9 / (double)st->mean_ns);
 }
 
 static void header(struct gw_terminal *m)
@@ -100,7 +104,7 @@ static void header(struct gw_terminal *m)
         dot(t);
         gw_text_printf(t, _("%s ranks"), gw_fmt_count(r->ranks).s);
     }
-    if (r->device_count > 0)
+    if (r->device_count > 0 || r->steps.count > 0)
         steps(m);
     gw_text_line(t);
 }

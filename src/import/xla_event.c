@@ -360,6 +360,9 @@ int xla_event(struct xla *x, const char *text, size_t len, int64_t at)
         host_kind(x, &e, &f);
     if (!e.name)
         e.name = name_of(x, f.name);
+    enum gw_lane_type type = p->device >= 0 ? GW_LANE_GPU : GW_LANE_HOST;
+    if (r->lane != GW_NONE && gw_trace_lane(x->t, r->lane)->type != type) /* a damaged file names a process anew */
+        r->lane = GW_NONE;
     if (r->lane == GW_NONE)
         r->lane = p->device >= 0 ? gw_trace_lane_gpu(x->t, p->device, r->stream) : gw_trace_lane_host(x->t, pid, tid);
     if (r->lane == GW_NONE)

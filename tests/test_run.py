@@ -259,16 +259,23 @@ def case_limits_are_named():
 
 
 def case_the_limit_on_files_is_kept():
-    """SIGXFSZ would end the recorder, and with it the job's status."""
-    r = Run()
-    soft = 70 << 10
-    p = r.start([JOB, "steps", 2500], "--full", preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (soft, soft)))
-    out, err = p.communicate(timeout=60)
-    assert p.returncode == 0 and out == b"launched 25000\n", (p.returncode, out, err)
-    assert all(os.path.getsize(os.path.join(r.rec, f)) <= soft for f in os.listdir(r.rec))
-    assert r.dump(r.cuda()[0])["state"] == "size-limit", r.text[-300:]
-    r.clean()
-    r.close()
+    """SIGXFSZ would end the recorder, and with it the job's status: with GPU records, and with the samples of many threads."""
+    threads = "import threading, time\nfor _ in range(1200): threading.Thread(target=time.sleep, args=(5,)).start()\nprint('launched 25000')"
+    for job in ([JOB, "steps", 2500], [PY, "-c", threads]):
+        r = Run()
+        soft = 70 << 10
+        p = r.start(job, "--full", "--no-hook", preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (soft, soft)))
+        out, err = p.communicate(timeout=60)
+        assert p.returncode == 0 and out == b"launched 25000\n", (p.returncode, out, err)
+        assert all(os.path.getsize(os.path.join(r.rec, f)) <= soft for f in os.listdir(r.rec))
+        if r.cuda():
+            assert r.dump(r.cuda()[0])["state"] == "size-limit", r.text[-300:]
+        else:
+            assert b"the record could not be written" in err, err
+        again = subprocess.run([GPUWHY, "read", r.rec], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        assert again.returncode == 0, again.stderr
+        r.clean()
+        r.close()
 
 
 def case_our_own_disk_is_full():

@@ -11,4 +11,5 @@ if(TARGET gpuwhy AND TARGET fake_cupti AND NOT GW_SANITIZE AND NOT GW_TSAN) # Py
   set_tests_properties(windows PROPERTIES RUN_SERIAL ON) # real windows on a real clock
 endif()
 gw_python_test(hook test_hook.py ${CMAKE_SOURCE_DIR}/python/gpuwhy_hook)
+gw_python_test(hook.torch test_hook_torch.py ${CMAKE_SOURCE_DIR}/python/gpuwhy_hook)
 gw_python_test(hook.steps test_hook_steps.py ${CMAKE_SOURCE_DIR}/python/gpuwhy_hook)

@@ -332,6 +332,24 @@ static void samples(struct maker *m, int64_t pid, int64_t span)
     }
 }
 
+/* Steps of two optimizers: many alike, some long, some together, some whose number is lost, a clock that is set back. */
+static void make_steps(struct maker *m, struct gw_host_facts *h, int64_t span)
+{
+    struct gw_host_steps *s = gw_arena_calloc(m->t->arena, 2, sizeof *s);
+    h->steps = s;
+    h->steps_count = rnd(3);
+    for (size_t i = 0; i < h->steps_count; i++) {
+        size_t n = rnd(300);
+        struct gw_host_step *row = gw_arena_calloc(m->t->arena, n, sizeof *row);
+        int64_t at = m->shift, each = span / 300 + 1;
+        for (size_t k = 0; k < n; k++) {
+            at += rnd(200) ? (int64_t)rnd(2) + each * (rnd(8) ? 1 : (int64_t)rnd(9)) : -each * 20;
+            row[k] = (struct gw_host_step){at, rnd(10) ? 1 : (int64_t)rnd(50)};
+        }
+        s[i] = (struct gw_host_steps){.pid = rnd(5) ? 1 : 2, .optimizer = (int)i, .row = row, .count = n};
+    }
+}
+
 static void make_host(struct maker *m, int64_t span)
 {
     struct gw_arena *a = m->t->arena;
@@ -354,6 +372,8 @@ static void make_host(struct maker *m, int64_t span)
                                 .loader = l,
                                 .loader_count = rnd(2),
                                 .hook = (int)rnd(2),
+                                .anomaly = (int)rnd(3) - 1,
+                                .launch_blocking = (int)rnd(3) - 1,
                                 .omp_threads = (int)rnd(9) - 1,
                                 .recorded_ns = span};
     for (size_t i = 0; i < n; i++) {
@@ -390,6 +410,7 @@ static void make_host(struct maker *m, int64_t span)
                                  .flags = GW_EV_HAS_ARG0,
                                  .name = name(m, PICK(counters))});
     }
+    make_steps(m, h, span);
     m->t->host = h;
 }
 

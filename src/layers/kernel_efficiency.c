@@ -236,7 +236,8 @@ int gw_find_slow_op(struct gw_diag *d)
     if (!d->dev->nruns || !d->an->ranges)
         return GW_NO_DATA;
     if (gw_diag_share(d, GW_CAUSE_SLOW_OP) < GW_LIM_SHARE || d->answer[GW_F_GIL] == GW_FIRED ||
-        d->answer[GW_F_AUTOTUNE] == GW_FIRED)
+        d->answer[GW_F_AUTOTUNE] == GW_FIRED ||
+        (d->answer[GW_F_SHAPE_CHURN] == GW_FIRED && gw_live_churns(d))) /* said there, with its reason */
         return GW_SILENT;
     struct gw_draft *f = gw_diag_add(d, GW_F_SLOW_OP, lost);
     struct gw_whatif low = GW_WHATIF_NONE, gone = GW_WHATIF_NONE;

@@ -114,11 +114,13 @@ int gw_live_calls_preprocess(struct gw_diag *d);
 /* Issuing a kernel takes this many times its launch call, and at most (measured; see live_calls.c). */
 #define GW_LIVE_ISSUE 6.0
 #define GW_LIVE_ISSUE_MOST 9.0
-/* Without GPU records, host time of other sorts (live_host.c). `id`: GW_F_SLOW_OP, or GW_F_SHAPE_CHURN where shapes are always new. */
-int gw_live_host_operators(struct gw_diag *d, enum gw_finding_id id);
+/* Host time of other sorts (live_host.c). Without GPU records: */
+int gw_live_host_operators(struct gw_diag *d);
 int gw_live_host_simulator(struct gw_diag *d);
-/* With or without GPU records: the host is in the optimizer's loop over single tensors; cuDNN's tuning is on, and the host is inside
+/* With or without GPU records: operators are slow because shapes are always new; the host is in the optimizer's loop over single tensors; cuDNN's tuning is on, and the host is inside
  * convolutions. */
+int gw_live_host_shapes(struct gw_diag *d);
+int gw_live_churns(const struct gw_diag *d); /* 1: launches have new grids all the time */
 int gw_live_unfused_optimizer(struct gw_diag *d);
 int gw_live_autotune(struct gw_diag *d);
 /* 1 when values of the GPU are read so often that reads stand inside what a CUDA graph would have to hold. */

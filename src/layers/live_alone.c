@@ -80,9 +80,6 @@ static void add_all_seen(struct gw_diag *d, const double share[GW_CAUSE_COUNT])
     add_recurring(d, GW_F_EVALUATION, GW_CAUSE_EVALUATION, evaluates(p), p, _("evaluates, plots or logs"));
 }
 
-static int slow_operators(struct gw_diag *d) { return gw_live_host_operators(d, GW_F_SLOW_OP); }
-static int shape_churn(struct gw_diag *d) { return gw_live_host_operators(d, GW_F_SHAPE_CHURN); }
-
 int gw_live_alone(struct gw_diag *d)
 {
     const struct gw_live *l = gw_live_of(d);
@@ -106,8 +103,8 @@ int gw_live_alone(struct gw_diag *d)
                 {GW_F_SIMULATOR, gw_live_host_simulator},
                 {GW_F_AUTOTUNE, gw_live_autotune},
                 {GW_F_UNFUSED_OPT, gw_live_unfused_optimizer},
-                {GW_F_SLOW_OP, slow_operators},
-                {GW_F_SHAPE_CHURN, shape_churn},
+                {GW_F_SHAPE_CHURN, gw_live_host_shapes},
+                {GW_F_SLOW_OP, gw_live_host_operators},
                 {GW_F_HOST_SYNC, gw_live_calls_sync},
                 {GW_F_LAUNCH_BOUND, gw_live_calls_launch},
                 {GW_F_PAGEABLE_COPY, gw_live_calls_copy},

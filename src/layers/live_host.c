@@ -8,9 +8,11 @@
 
 #include "layers/live.h"
 
-/* Launches with a grid that the kernel did not have before: a job of steady shapes has none after its warm-up, apart from the odd last
- * batch; one of twenty, still in the second half of the run, is a habit. */
-#define FRESH_SHARE 0.05
+/* Launches with a grid that the kernel did not have before. Jobs of steady shapes have none after their warm-up: 0 of 23 jobs of bench/zoo on an
+ * H200 had one in the second half of their working time. Random lengths gave 58 of 1000 (eight equal layers share a grid), random images
+ * 243. So few of a thousand are a habit when they are more than an odd last batch makes. */
+#define FRESH_SHARE 0.002
+#define FRESH_LEAST 20.0 /* launches */
 /* Of the time in operators, what is not issuing, for them to be slow and not just many: four fifths is 30 launch calls a launch; jobs bound by
  * their launches need 4.4 to 8.5 of them, 14 with much Python (live_calls.c). */
 #define SLOW_PART 0.8
@@ -131,13 +133,22 @@ int gw_live_autotune(struct gw_diag *d)
 
 /* --- operators, shapes -------------------------------------------------------------------------------------------------------------- */
 
-/* Of the launches in the second half, those with a new grid; NAN = not counted. */
+/* Of the launches in the second half of the working time, those with a new grid; NAN = not counted, or too few to be a habit. */
 static double fresh_share(const struct gw_diag *d, const struct gw_live *l)
 {
     struct gw_live half = *l;
-    half.from = l->from + (l->to - l->from) / 2;
+    (void)gw_live_calls_period(d->an, l->pid, &half.from, &half.to);
+    half.from += (half.to - half.from) / 2;
     double launches = rate(d, &half, "cuda.launches"), fresh = gw_live_rate(&half, d->an, "cuda.fresh_launches", -1, l->pid);
-    return launches > 0 ? fresh / launches : NAN;
+    if (isnan(fresh) || !(launches > 0))
+        return NAN;
+    return fresh * (double)(half.to - half.from) * 1e-9 < FRESH_LEAST ? 0 : fresh / launches;
+}
+
+int gw_live_churns(const struct gw_diag *d)
+{
+    double fresh = d->live ? fresh_share(d, d->live) : NAN;
+    return fresh >= FRESH_SHARE;
 }
 
 static struct gw_draft *add(struct gw_diag *d, enum gw_finding_id id, double low, double likely, double high)
@@ -149,35 +160,80 @@ static struct gw_draft *add(struct gw_diag *d, enum gw_finding_id id, double low
     return f;
 }
 
-int gw_live_host_operators(struct gw_diag *d, enum gw_finding_id id)
+/* Without GPU records: a finding when the host is in operators for longer than issuing explains; NULL when it is not. */
+static struct gw_draft *slow_operators_alone(struct gw_diag *d, enum gw_finding_id id)
+{
+    const struct gw_live *l = gw_live_of(d);
+    double share[GW_CAUSE_COUNT];
+    if (!shares_of(d, l, share))
+        return NULL;
+    double low = slow_operators(d, l, share, GW_LIVE_ISSUE_MOST), likely = slow_operators(d, l, share, GW_LIVE_ISSUE), high = slow_operators(d, l, share, 0);
+    if (low < GW_LIM_DATA_WAIT || likely < SLOW_PART * share[GW_CAUSE_SLOW_OP])
+        return NULL;
+    struct gw_draft *f = add(d, id, low / 2, likely, high);
+    gw_diag_seen(d, f, share[GW_CAUSE_SLOW_OP], "share", "thread samples",
+                 _("%.0f %% of the time the training thread is inside operators, outside of calls of CUDA; issuing their kernels explains %.0f %%"),
+                 100 * share[GW_CAUSE_SLOW_OP], 100 * fmax(0, share[GW_CAUSE_SLOW_OP] - likely));
+    gw_live_where_in_call(d, f, 1u << GW_CALL_NONE, 3);
+    return f;
+}
+
+/* The part of the finding that is alike for new shapes and for slow operators, with and without GPU records. */
+static void say_shapes(struct gw_diag *d, struct gw_draft *f, double fresh)
+{
+    gw_diag_seen(d, f, fresh, "share", "counted calls",
+                 _("%.1f %% of the launches have a grid that their kernel did not have before, still in the second half of the run"), 100 * fresh);
+    gw_diag_fix(f, _("put samples of like length into one batch (bucketing) and pad to a few fixed sizes"), _("gpuwhy diff before after"),
+                _("a little padding is computed for nothing"));
+}
+
+/* Operators that prepare themselves anew for each new shape, beside GPU records. */
+static int shapes_in_window(struct gw_diag *d, double fresh)
+{
+    double lost = (double)d->dev->cause_ns[GW_CAUSE_SLOW_OP], wall = (double)d->wall;
+    if (lost < GW_LIM_SHARE * wall)
+        return GW_SILENT;
+    struct gw_draft *f = gw_diag_add(d, GW_F_SHAPE_CHURN, (int64_t)lost);
+    struct gw_whatif low = GW_WHATIF_NONE, gone = GW_WHATIF_NONE;
+    low.label_scale[GW_CAUSE_SLOW_OP] = 0.5;
+    gone.remove = 1u << GW_CAUSE_SLOW_OP;
+    gw_diag_gain(d, f, &low, &gone, &gone);
+    f->f.confidence = GW_CONF_MEDIUM;
+    gw_diag_seen(d, f, lost / wall, "share", "timeline", _("%.0f %% of the time the GPU waits while operators are busy on the host"), 100 * lost / wall);
+    say_shapes(d, f, fresh);
+    return GW_FIRED;
+}
+
+int gw_live_host_shapes(struct gw_diag *d)
+{
+    const struct gw_live *l = gw_live_of(d);
+    double share[GW_CAUSE_COUNT], fresh = l ? fresh_share(d, l) : NAN;
+    if (isnan(fresh) || !shares_of(d, l, share))
+        return GW_NO_DATA;
+    if (fresh < FRESH_SHARE || d->answer[GW_F_AUTOTUNE] == GW_FIRED)
+        return GW_SILENT;
+    if (d->dev && d->dev->nruns)
+        return shapes_in_window(d, fresh);
+    struct gw_draft *f = slow_operators_alone(d, GW_F_SHAPE_CHURN);
+    if (!f)
+        return GW_SILENT;
+    say_shapes(d, f, fresh);
+    return GW_FIRED;
+}
+
+int gw_live_host_operators(struct gw_diag *d)
 {
     const struct gw_live *l = gw_live_of(d);
     double share[GW_CAUSE_COUNT];
     if (!l || isnan(gw_live_rate(l, d->an, "cuda.launches", -1, l->pid)) || !shares_of(d, l, share))
         return GW_NO_DATA;
-    double low = slow_operators(d, l, share, GW_LIVE_ISSUE_MOST), likely = slow_operators(d, l, share, GW_LIVE_ISSUE), high = slow_operators(d, l, share, 0);
-    double fresh = fresh_share(d, l);
-    if (d->answer[GW_F_AUTOTUNE] == GW_FIRED)
+    if (d->answer[GW_F_AUTOTUNE] == GW_FIRED || d->answer[GW_F_SHAPE_CHURN] == GW_FIRED)
         return GW_SILENT;
-    int churns = fresh >= FRESH_SHARE;
-    if (isnan(fresh) && id == GW_F_SHAPE_CHURN)
-        return GW_NO_DATA;
-    if (low < GW_LIM_DATA_WAIT || likely < SLOW_PART * share[GW_CAUSE_SLOW_OP] || churns != (id == GW_F_SHAPE_CHURN))
+    struct gw_draft *f = slow_operators_alone(d, GW_F_SLOW_OP);
+    if (!f)
         return GW_SILENT;
-    struct gw_draft *f = add(d, id, low / 2, likely, high);
-    gw_diag_seen(d, f, share[GW_CAUSE_SLOW_OP], "share", "thread samples",
-                 _("%.0f %% of the time the training thread is inside operators, outside of calls of CUDA; issuing their kernels explains %.0f %%"),
-                 100 * share[GW_CAUSE_SLOW_OP], 100 * fmax(0, share[GW_CAUSE_SLOW_OP] - likely));
-    if (churns)
-        gw_diag_seen(d, f, fresh, "share", "counted calls",
-                     _("%.0f %% of the launches have a grid that their kernel did not have before, still in the second half of the run"), 100 * fresh);
-    gw_live_where_in_call(d, f, 1u << GW_CALL_NONE, 3);
-    if (churns)
-        gw_diag_fix(f, _("put samples of like length into one batch (bucketing) and pad to a few fixed sizes"), _("gpuwhy diff before after"),
-                    _("a little padding is computed for nothing"));
-    else
-        gw_diag_fix(f, _("keep its shapes stable (plans and heuristics are redone for each new one), or choose another backend for this operator"),
-                    _("gpuwhy diff before after"), "");
+    gw_diag_fix(f, _("keep its shapes stable (plans and heuristics are redone for each new one), or choose another backend for this operator"),
+                _("gpuwhy diff before after"), "");
     return GW_FIRED;
 }
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "layers/finding.h"
+#include "layers/live.h"
 
 int gw_find_allocator(struct gw_diag *d)
 {
@@ -128,8 +129,9 @@ int gw_find_shape_churn(struct gw_diag *d)
 {
     const struct gw_steps *s = &d->an->steps;
     size_t n = s->steady_last - s->steady_first;
-    if (s->count < 4 || n < 4)
-        return GW_NO_DATA;
+    int live = gw_live_host_shapes(d);
+    if (live == GW_FIRED || s->count < 4 || n < 4)
+        return live;
     int64_t *busy = calloc(n, sizeof *busy), *sorted = calloc(n, sizeof *sorted);
     uint64_t *grids = calloc(n, sizeof *grids);
     int fired = GW_SILENT;

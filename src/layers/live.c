@@ -7,6 +7,7 @@
 
 /* Of the time must have been measured for its counters to speak for it. On a busy host the sampler measures for 0.1 s and reads for 0.1 to
  * 0.2 s, in turn: 17 to 58 % of the time in 19 recordings, no pause over 0.22 s. That is a fair sample, and NVML's figure is none. */
+#define LATE 0.1 /* of the waiting may stay however fast the loader is on average: batches come unevenly (a cautious guess) */
 #define COUNTED 0.1
 #define LEAST_NS 2000000000ll /* shares of thread states need some 80 samples a thread: two seconds */
 
@@ -273,14 +274,14 @@ const struct gw_live *gw_live_of(struct gw_diag *d)
  * f, but never less than what it takes without any wait. */
 void gw_live_supply(struct gw_diag *d, struct gw_draft *f, double low, double likely, double high)
 {
-    struct gw_whatif none = GW_WHATIF_NONE, gone = GW_WHATIF_NONE;
+    struct gw_whatif none = GW_WHATIF_NONE, some = GW_WHATIF_NONE, gone = GW_WHATIF_NONE;
+    some.label_scale[GW_CAUSE_DATA_WAIT] = LATE;
     gone.remove = 1u << GW_CAUSE_DATA_WAIT;
     int replays = d->dev && d->dev->replay;
-    double now = replays ? gw_diag_time(d, &none, d->scale_likely) : (double)d->wall;
-    double rest =
-        replays ? gw_diag_time(d, &gone, d->scale_likely) : (double)(d->wall - (f->f.lost_ns > 0 ? f->f.lost_ns : 0));
-    rest = fmax(rest, now * 0.02);
-    gw_diag_gain_set(f, now / fmax(rest, now / low), now / fmax(rest, now / likely), now / fmax(rest, now / high));
+    double now = replays ? gw_diag_time(d, &none, d->scale_likely) : (double)d->wall, lost = (double)(f->f.lost_ns > 0 ? f->f.lost_ns : 0);
+    double rest = fmax(replays ? gw_diag_time(d, &gone, d->scale_likely) : (double)d->wall - lost, now * 0.02);
+    double late = fmax(replays ? gw_diag_time(d, &some, d->scale_likely) : (double)d->wall - (1 - LATE) * lost, rest);
+    gw_diag_gain_set(f, now / fmax(late, now / low), now / fmax(rest, now / likely), now / fmax(rest, now / high));
     if (!d->dev || !d->an->steps.count)
         return;
     f->f.now_step_ns = (int64_t)(now / d->steps);

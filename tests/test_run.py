@@ -528,6 +528,21 @@ main()
 """
 
 
+def case_alone_in_a_folder():
+    """A copy of the program without its library and its hook says what is missing, and records the rest."""
+    r = Run()
+    alone = os.path.join(r.dir, "gpuwhy")
+    shutil.copy(GPUWHY, alone)
+    p = subprocess.run([alone, "run", "-o", r.rec, "--no-report", "--", "sh", "-c", "exit 3"], cwd=r.dir, env=r.env(), stdin=subprocess.DEVNULL,
+                       stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True, timeout=60, check=False)
+    assert p.returncode == 3, p
+    assert "libgpuwhy_inject.so is not beside gpuwhy" in p.stderr and "settings hook" in p.stderr, p.stderr
+    p = subprocess.run([alone, "run", "-o", r.rec + "2", "--no-report", "--no-hook", "--no-gpu-records", "--", "true"], cwd=r.dir, env=r.env(),
+                       stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True, timeout=60, check=False)
+    assert p.returncode == 0 and "beside" not in p.stderr, p.stderr
+    return r
+
+
 def case_worker_pool():
     """Real Python workers: found, told apart, their CPU time and waiting adds up."""
     r = Run().run([PY, "-c", WORKERS], "--no-hook")

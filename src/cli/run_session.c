@@ -144,7 +144,12 @@ static void set_environment(struct gw_session *s)
             gw_sink_fact(s->sink, "injection.refused", "library not found");
         }
     }
-    if (!s->o.no_hook && gw_run_find_hook(path, sizeof path) == 0) {
+    if (s->o.no_hook)
+        return;
+    if (gw_run_find_hook(path, sizeof path) != 0) {
+        gw_cli_error(_("the settings hook (python/gpuwhy_hook) is not beside gpuwhy; DataLoader settings and step times are not recorded"));
+        gw_sink_fact(s->sink, "hook.missing", "not found");
+    } else {
         add_env(s, "PYTHONPATH", path, getenv("PYTHONPATH"));
         add_env(s, "GPUWHY_HOOK", s->folder, NULL);
         if (s->o.after_steps || s->status.fd >= 0)

@@ -107,6 +107,9 @@ static unsigned activity(const struct gw_shape *s, int64_t median, int64_t usual
         return GW_CAUSE_CHECKPOINT;
     if (s->cause[GW_CAUSE_EVALUATION] > excess / 4)
         return GW_CAUSE_EVALUATION;
+    /* stacks saw workers being started; the first batch is late because these have to begin */
+    if (s->cause[GW_CAUSE_RESPAWN] > excess / 20 && s->cause[GW_CAUSE_RESPAWN] + waits > half)
+        return GW_CAUSE_RESPAWN;
     *guessed = 1;
     int64_t own = s->cause[GW_CAUSE_USER_CODE] + s->cause[GW_CAUSE_BLOCKING_COPY] + s->cause[GW_CAUSE_HOST_SYNC] +
                   s->cause[GW_CAUSE_CHECKPOINT];

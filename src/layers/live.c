@@ -272,11 +272,13 @@ const struct gw_live *gw_live_of(struct gw_diag *d)
 
 /* A starved loop takes as long as its supply does: with `f` times the supply a step lasts what it lasts now divided by
  * f, but never less than what it takes without any wait. */
-void gw_live_supply(struct gw_diag *d, struct gw_draft *f, double low, double likely, double high)
+static void supply(struct gw_diag *d, struct gw_draft *f, uint32_t waits, double low, double likely, double high)
 {
     struct gw_whatif none = GW_WHATIF_NONE, some = GW_WHATIF_NONE, gone = GW_WHATIF_NONE;
-    some.label_scale[GW_CAUSE_DATA_WAIT] = LATE;
-    gone.remove = 1u << GW_CAUSE_DATA_WAIT;
+    for (unsigned c = 0; c < GW_CAUSE_COUNT; c++)
+        if (waits >> c & 1)
+            some.label_scale[c] = LATE;
+    gone.remove = waits;
     int replays = d->dev && d->dev->replay;
     double now = replays ? gw_diag_time(d, &none, d->scale_likely) : (double)d->wall, lost = (double)(f->f.lost_ns > 0 ? f->f.lost_ns : 0);
     double rest = fmax(replays ? gw_diag_time(d, &gone, d->scale_likely) : (double)d->wall - lost, now * 0.02);
@@ -287,6 +289,16 @@ void gw_live_supply(struct gw_diag *d, struct gw_draft *f, double low, double li
     f->f.now_step_ns = (int64_t)(now / d->steps);
     f->f.then_low_ns = (int64_t)(now / f->f.gain.high / d->steps);
     f->f.then_high_ns = (int64_t)(now / f->f.gain.low / d->steps);
+}
+
+void gw_live_supply(struct gw_diag *d, struct gw_draft *f, double low, double likely, double high)
+{
+    supply(d, f, 1u << GW_CAUSE_DATA_WAIT, low, likely, high);
+}
+
+void gw_live_supply_cpus(struct gw_diag *d, struct gw_draft *f, double low, double likely, double high)
+{
+    supply(d, f, 1u << GW_CAUSE_DATA_WAIT | 1u << GW_CAUSE_OFF_CPU, low, likely, high);
 }
 
 void gw_live_refines_loader(struct gw_diag *d)

@@ -99,6 +99,8 @@ void gw_live_places(struct gw_diag *d);
  * ------------------------------------------------------------------------------------------------ */
 /* Gain when the loader supplies `low` to `high` times as fast. */
 void gw_live_supply(struct gw_diag *d, struct gw_draft *f, double low, double likely, double high);
+/* The same for a repair that frees CPUs: what threads wait for a CPU goes with the waiting for the loader. */
+void gw_live_supply_cpus(struct gw_diag *d, struct gw_draft *f, double low, double likely, double high);
 /* A finding about the workers is the answer to "why does the loader not keep up": the general one steps back. */
 void gw_live_refines_loader(struct gw_diag *d);
 /* Does starving or waiting for a CPU cost anything that can be seen? Share of wall. */

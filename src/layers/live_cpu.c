@@ -63,7 +63,7 @@ int gw_live_oversubscribed(struct gw_diag *d)
         return GW_SILENT;
     struct gw_draft *f = gw_diag_add(d, GW_F_OVERSUBSCRIBED, lost_of(d, l));
     size_t threads = l->role[GW_LIVE_WORKER].threads;
-    gw_live_supply(d, f, 1.1, fmin(1 + queue * 0.5, 3), 1 + queue);
+    gw_live_supply_cpus(d, f, 1.1, fmin(1 + queue * 0.5, 3), 1 + queue);
     f->f.confidence = GW_CONF_MEDIUM;
     gw_diag_seen(d, f, 1 + queue, "1", "scheduler",
                  _("for each thread on a CPU another %.2g wait for one; the job uses %.3g of its %.3g CPUs"), queue,

@@ -104,6 +104,7 @@ static void run_all(struct gw_diag *d)
         d->answer[GW_F_TOO_LITTLE] = GW_SILENT; /* it is the verdict, not an open question */
         d->alone = gw_live_alone(d);
         gw_live_places(d);
+        gw_live_vary(d);
         gw_counters_alone(d);
         return;
     }
@@ -119,6 +120,7 @@ static void run_all(struct gw_diag *d)
             d->answer[evals[i].id] = evals[i].fn ? evals[i].fn(d) : GW_NO_DATA;
     gw_live_places(d);
     gw_live_phases(d);
+    gw_live_vary(d);
 }
 
 /* ---- ranking ---- */

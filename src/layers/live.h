@@ -92,6 +92,8 @@ size_t gw_live_where_in_call(struct gw_diag *d, struct gw_draft *f, unsigned cal
 uint32_t gw_live_stack_lane(const struct gw_diag *d, const struct gw_live *l);
 /* Its samples with `word` in their stack; `all`: those with any stack. Adds their lines to `f`, unless that is NULL, `most` at most. */
 size_t gw_live_stacks_with(struct gw_diag *d, const char *word, size_t *all, struct gw_draft *f, size_t most);
+/* Last of all: ranges of gains get the width that the host itself adds from run to run. */
+void gw_live_vary(struct gw_diag *d);
 /* After all diagnoses: findings about host time that have no file and line yet get them from samples. */
 void gw_live_places(struct gw_diag *d);
 

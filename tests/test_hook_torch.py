@@ -90,7 +90,7 @@ def case_compiled_step():
 
 
 if __name__ == "__main__":
-    if subprocess.run([sys.executable, "-c", "import torch"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False).returncode:
-        print("no torch here")
+    if subprocess.run([sys.executable, "-c", "import torch; torch.compile; from torch.optim.optimizer import register_optimizer_step_post_hook"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False).returncode:
+        print("no torch of version 2 here")
         sys.exit(77)
     sys.exit(runner.run(runner.cases(globals())))

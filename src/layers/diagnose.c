@@ -342,6 +342,7 @@ static void judge(struct gw_diag *d, struct gw_report *r)
         r->verdict.finding = counted ? f->id : gw_finding_info(id)->id;
         r->verdict.layer = counted ? f->layer : "outside";
         r->verdict.sentence = !d->dev && d->counters ? gw_counters_sentence(d, f)
+                              : !d->dev && d->an->t->host ? _("No GPU data: no process of the job gave a GPU any work while it was recorded, so nothing can be said about the GPU.")
                               : !d->dev ? _("No GPU data: the recording holds no GPU work at all, so nothing can be said about the GPU. Record with ProfilerActivity.CUDA, on a job that uses the GPU.")
                               : id == GW_F_TOO_LITTLE ? gw_arena_printf(d->arena, _("Too little was recorded to judge: %zu GPU operations. Record at least 10 steps after warm-up."), d->dev->nops)
                                                       : _("The recording holds only warm-up (compiling and loading). Record after it: `torch.profiler.schedule(wait=20, warmup=5, active=10)`.");

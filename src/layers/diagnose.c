@@ -326,6 +326,15 @@ void gw_diag_blame(struct gw_diag *d, struct gw_report *r, const struct gw_findi
     r->verdict.sentence = gw_arena_printf(d->arena, "%s %s", head, tail);
 }
 
+/* Of a record of ours: the job is what it is, and advice about torch.profiler would not fit. */
+static const char *no_gpu_work(struct gw_diag *d)
+{
+    const char *why = d->an->t->host->gpu_records;
+    if (why)
+        return gw_arena_printf(d->arena, _("No GPU data: GPU work was not recorded (%s), and no counter of a GPU was read, so nothing can be said about the GPU."), why);
+    return _("No GPU data: no GPU work of the job was seen while it was recorded, so nothing can be said about the GPU.");
+}
+
 static void judge(struct gw_diag *d, struct gw_report *r)
 {
     const struct gw_finding *f = r->finding_count ? r->findings : NULL;
@@ -342,7 +351,7 @@ static void judge(struct gw_diag *d, struct gw_report *r)
         r->verdict.finding = counted ? f->id : gw_finding_info(id)->id;
         r->verdict.layer = counted ? f->layer : "outside";
         r->verdict.sentence = !d->dev && d->counters ? gw_counters_sentence(d, f)
-                              : !d->dev && d->an->t->host ? _("No GPU data: no process of the job gave a GPU any work while it was recorded, so nothing can be said about the GPU.")
+                              : !d->dev && d->an->t->host ? no_gpu_work(d)
                               : !d->dev ? _("No GPU data: the recording holds no GPU work at all, so nothing can be said about the GPU. Record with ProfilerActivity.CUDA, on a job that uses the GPU.")
                               : id == GW_F_TOO_LITTLE ? gw_arena_printf(d->arena, _("Too little was recorded to judge: %zu GPU operations. Record at least 10 steps after warm-up."), d->dev->nops)
                                                       : _("The recording holds only warm-up (compiling and loading). Record after it: `torch.profiler.schedule(wait=20, warmup=5, active=10)`.");

@@ -1,7 +1,8 @@
 /*
- * live_host.c - a job whose GPU work was not recorded, and whose host neither calls CUDA all the time nor prepares data: operators that
- * take long before they launch anything, convolutions that are tuned, shapes that are new in each step, a simulator. From counted calls and sampled threads; the
- * host is what everything waits for, so a share of its time is a share of the step. See live.h.
+ * live_host.c - a host that neither calls CUDA all the time nor prepares data: operators that take long before they launch anything,
+ * shapes that are new in each step, convolutions that are tuned, an optimizer that goes tensor by tensor, a simulator. From counted
+ * calls and sampled threads; without GPU records the host is what everything waits for, so a share of its time is a share of the
+ * step. See live.h.
  */
 #include <math.h>
 #include <string.h>

@@ -226,8 +226,10 @@ static int host_memory(const struct gw_sweep_result *r, char *buf, size_t cap)
                    "grows in them will exhaust it"),
                  k->workers, gw_fmt_bytes((int64_t)k->worker_bytes).s, gw_fmt_bytes((int64_t)k->host_free).s);
     else
-        snprintf(buf, cap, _("%.0f worker processes hold %s each; %s of the host's memory are free"), k->workers,
-                 gw_fmt_bytes((int64_t)k->worker_bytes).s, gw_fmt_bytes((int64_t)k->host_free).s);
+        snprintf(buf, cap,
+                 gw_ngettext("%.0f worker process holds %s; %s of the host's memory are free",
+                             "%.0f worker processes hold %s each; %s of the host's memory are free", (unsigned long)k->workers),
+                 k->workers, gw_fmt_bytes((int64_t)k->worker_bytes).s, gw_fmt_bytes((int64_t)k->host_free).s);
     return 1;
 }
 

@@ -438,12 +438,28 @@ static void start(const char *dir)
     pthread_atfork(NULL, NULL, in_child);
 }
 
+/* The job's thread makes our file; where the job may write no file (ulimit -f), that sends it SIGXFSZ, which would end it. Our own thread has
+ * all signals blocked. */
+static void start_safely(const char *dir)
+{
+    sigset_t size, before, pending;
+    sigemptyset(&size);
+    sigaddset(&size, SIGXFSZ);
+    int was_pending = sigpending(&pending) == 0 && sigismember(&pending, SIGXFSZ);
+    pthread_sigmask(SIG_BLOCK, &size, &before);
+    start(dir);
+    const struct timespec at_once = {0};
+    while (!was_pending && sigtimedwait(&size, NULL, &at_once) == SIGXFSZ)
+        ;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
 int InitializeInjection(void)
 {
     const char *dir = getenv(GW_ENV_RECORD);
     if (dir && dir[0] == '/' && strlen(dir) < sizeof G.dir && !atomic_flag_test_and_set(&started)) {
         int saved = errno;
-        start(dir);
+        start_safely(dir);
         errno = saved;
     }
     return 1;

@@ -10,6 +10,7 @@ import ctypes
 import glob
 import os
 import re
+import resource
 import shutil
 import signal
 import struct
@@ -62,8 +63,8 @@ class Case:
         e.update(extra)
         return e
 
-    def start(self, *args, stdin=None, program="fake_job", **extra):
-        return subprocess.Popen([os.path.join(FAKES, program), *map(str, args)], env=self.env(**extra), cwd=self.dir,
+    def start(self, *args, stdin=None, program="fake_job", before=None, **extra):
+        return subprocess.Popen([os.path.join(FAKES, program), *map(str, args)], env=self.env(**extra), cwd=self.dir, preexec_fn=before,
                                 stdin=stdin or subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                 universal_newlines=True)
 
@@ -261,6 +262,21 @@ def case_size_limit():
     expect(t, damaged=0, torn=0)
     assert t["state"] in ("size-limit", "ended") and t["kernels"] < c.launched()
     c.clean()
+    return c
+
+
+def case_no_file_may_grow():
+    """ulimit -f of the job: what it forbids us does not end the job (SIGXFSZ), and the job's own signal still would."""
+    for blocks in (0, 1, 4096):
+        for make in (full, lambda: Case(adaptive=1)):
+            c = make().run("steps", 300, before=lambda n=blocks: resource.setrlimit(resource.RLIMIT_FSIZE, (n, n)))
+            assert c.status == 0 and c.out == "launched 3000\n", (blocks, c.status, c.out, c.err)
+            c.clean()
+            c.close()
+    c = full()
+    p = subprocess.run([sys.executable, "-c", "import signal, os; signal.signal(signal.SIGXFSZ, signal.SIG_DFL); f = os.open('x', os.O_WRONLY | os.O_CREAT); "
+                        "os.write(f, b'y')"], cwd=c.dir, env=c.env(), preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0)), check=False)
+    assert p.returncode == -signal.SIGXFSZ, p
     return c
 
 

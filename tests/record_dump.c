@@ -67,8 +67,8 @@ static void others(const struct gw_chunk *c) {
     for (uint32_t i = 0; c->type == GW_RT_THREAD && i < c->count; i++) {
         struct gw_rec_thread t;
         gw_chunk_get(c, i, &t, sizeof t);
-        printf("thread pid=%u tid=%u state=%c syscall=%d wchan=%u comm=%u stack=%u cpu=%" PRIu64 " wait=%" PRIu64 "\n", t.pid, t.tid,
-               t.state, t.syscall, t.wchan, t.comm, t.stack, t.cpu_ns, t.wait_ns);
+        printf("thread pid=%u tid=%u state=%c syscall=%d wchan=%u comm=%u stack=%u cpu=%" PRIu64 " wait=%" PRIu64 " call=%u\n", t.pid,
+               t.tid, t.state, t.syscall, t.wchan, t.comm, t.stack, t.cpu_ns, t.wait_ns, t.call);
     }
 }
 

@@ -101,8 +101,7 @@ static int find_blocking(struct gw_diag *d)
 static void anomaly_gain_alone(struct gw_diag *d, struct gw_draft *f)
 {
     const struct gw_live *l = gw_live_of(d);
-    double wait = gw_live_rate(l, d->an, "cuda.wait_s", -1, l->pid), read = gw_live_rate(l, d->an, "cuda.read_s", -1, l->pid), g[3];
-    double host = 1 - fmin((isnan(wait) ? 0 : wait) + (isnan(read) ? 0 : read), 1);
+    double host = 1 - fmin(gw_live_calls_rate(d, l, "cuda.wait_s") + gw_live_calls_rate(d, l, "cuda.read_s"), 1), g[3];
     for (int i = 0; i < 3; i++)
         g[i] = 1 / fmax(fmax(anomaly_left[i] * host, d->busy), LEAST_BUSY);
     gw_diag_gain_set(f, g[0], g[1], g[2]);

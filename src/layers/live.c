@@ -7,11 +7,11 @@
 
 /* Of the time must have been measured for its counters to speak for it. On a busy host the sampler measures for 0.1 s and reads for 0.1 to
  * 0.2 s, in turn: 17 to 58 % of the time in 19 recordings, no pause over 0.22 s. That is a fair sample, and NVML's figure is none. */
+#define COUNTED 0.1
 #define LATE 0.1 /* of the waiting may stay however fast the loader is on average: batches come unevenly (a cautious guess) */
 /* How much a host differs from itself between two runs, over the host's share of the time: 33 jobs of bench/zoo on H200 hosts, recorded and not,
  * differed by 20 % at most in nine of ten (2 % where the GPU was the limit); a gain compares two runs, so 1.4 times that. */
 #define VARIES 0.28
-#define COUNTED 0.1
 #define LEAST_NS 2000000000ll /* shares of thread states need some 80 samples a thread: two seconds */
 
 struct totals { /* of one role, while adding up */
@@ -272,6 +272,14 @@ const struct gw_live *gw_live_of(struct gw_diag *d)
 
 /* --- shared by the diagnoses
  * ------------------------------------------------------------------------------------------------ */
+
+struct gw_draft *gw_live_add_share(struct gw_diag *d, enum gw_finding_id id, double low, double likely, double high)
+{
+    struct gw_draft *f = gw_diag_add(d, id, (int64_t)(likely * (double)d->wall));
+    gw_diag_gain_set(f, 1 / (1 - low), 1 / (1 - likely), 1 / (1 - high));
+    f->f.confidence = GW_CONF_MEDIUM;
+    return f;
+}
 
 /* A starved loop takes as long as its supply does: with `f` times the supply a step lasts what it lasts now divided by
  * f, but never less than what it takes without any wait. */

@@ -68,6 +68,9 @@ double gw_live_last(const struct gw_live *l, const struct gw_analysis *an, const
 double gw_live_rate(const struct gw_live *l, const struct gw_analysis *an, const char *name, int64_t device,
                     int64_t pid);
 
+/* The same of a counter of the training process's own calls of CUDA; 0 when they were not counted. */
+double gw_live_calls_rate(const struct gw_diag *d, const struct gw_live *l, const char *name);
+
 /* When a counter that counts up first reached `value`; INT64_MAX never. */
 int64_t gw_live_reached(const struct gw_analysis *an, const char *name, int64_t device, int64_t pid, double value);
 
@@ -99,6 +102,8 @@ void gw_live_places(struct gw_diag *d);
 
 /* --- shared by the diagnoses
  * ------------------------------------------------------------------------------------------------ */
+/* A finding that saves such shares of the host's time, of medium confidence. */
+struct gw_draft *gw_live_add_share(struct gw_diag *d, enum gw_finding_id id, double low, double likely, double high);
 /* Gain when the loader supplies `low` to `high` times as fast. */
 void gw_live_supply(struct gw_diag *d, struct gw_draft *f, double low, double likely, double high);
 /* The same for a repair that frees CPUs: what threads wait for a CPU goes with the waiting for the loader. */

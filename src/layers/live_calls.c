@@ -41,12 +41,6 @@
 enum { MANY_LOOKS = 30 /* samples whose shares have errors of some 0.1 */ };
 enum { MARK_SAMPLES = 2 }; /* samples inside waits that make a line one that waits */
 
-static double rate(const struct gw_diag *d, const struct gw_live *l, const char *name)
-{
-    double v = gw_live_rate(l, d->an, name, -1, l->pid);
-    return isnan(v) ? 0 : v;
-}
-
 static int has_counts(const struct gw_diag *d, const struct gw_live *l)
 {
     return l && !isnan(gw_live_rate(l, d->an, "cuda.launches", -1, l->pid));
@@ -166,13 +160,13 @@ static double lines_that_wait(const struct gw_live_lines *x, double inside)
 /* Share of the time in which kernels are issued when that takes `times` as long as the launch calls. */
 static double issuing(const struct gw_diag *d, const struct gw_live *l, double times)
 {
-    return fmin(times * (rate(d, l, "cuda.launch_s") + rate(d, l, "cuda.graph_launch_s")), 1);
+    return fmin(times * (gw_live_calls_rate(d, l, "cuda.launch_s") + gw_live_calls_rate(d, l, "cuda.graph_launch_s")), 1);
 }
 
 /* Share of the time that counted calls of other sorts take: nothing is issued meanwhile. */
 static double other_calls(const struct gw_diag *d, const struct gw_live *l)
 {
-    return rate(d, l, "cuda.copy_s") + rate(d, l, "cuda.allocation_s") + rate(d, l, "cuda.host_allocation_s");
+    return gw_live_calls_rate(d, l, "cuda.copy_s") + gw_live_calls_rate(d, l, "cuda.allocation_s") + gw_live_calls_rate(d, l, "cuda.host_allocation_s");
 }
 
 struct issue { /* shares of the time */
@@ -204,8 +198,8 @@ struct stops { /* where the host asks the GPU for something and waits; a second 
 
 static struct stops find_stops(const struct gw_diag *d, const struct gw_live *l)
 {
-    double launches = rate(d, l, "cuda.launches"), call = launches > 0 ? rate(d, l, "cuda.launch_s") / launches : 0;
-    struct stops s = {.count = rate(d, l, "cuda.waits"), .reads = rate(d, l, "cuda.reads"), .inside = rate(d, l, "cuda.wait_s") + rate(d, l, "cuda.read_s")};
+    double launches = gw_live_calls_rate(d, l, "cuda.launches"), call = launches > 0 ? gw_live_calls_rate(d, l, "cuda.launch_s") / launches : 0;
+    struct stops s = {.count = gw_live_calls_rate(d, l, "cuda.waits"), .reads = gw_live_calls_rate(d, l, "cuda.reads"), .inside = gw_live_calls_rate(d, l, "cuda.wait_s") + gw_live_calls_rate(d, l, "cuda.read_s")};
     s.around = READ_CALLS * call * s.reads;
     /* No more a launch than the host has time for. */
     double left = fmax(0, 1 - other_calls(d, l) - s.inside - s.around);
@@ -216,18 +210,10 @@ static struct stops find_stops(const struct gw_diag *d, const struct gw_live *l)
 int gw_live_calls_reads_between(struct gw_diag *d)
 {
     const struct gw_live *l = gw_live_of(d);
-    return has_counts(d, l) && rate(d, l, "cuda.reads") * LAUNCHES_A_STEP >= rate(d, l, "cuda.launches") && rate(d, l, "cuda.reads") >= MANY_CALLS;
+    return has_counts(d, l) && gw_live_calls_rate(d, l, "cuda.reads") * LAUNCHES_A_STEP >= gw_live_calls_rate(d, l, "cuda.launches") && gw_live_calls_rate(d, l, "cuda.reads") >= MANY_CALLS;
 }
 
 /* --- the findings --------------------------------------------------------------------------------------------------------------- */
-
-static struct gw_draft *add(struct gw_diag *d, enum gw_finding_id id, double low, double likely, double high)
-{
-    struct gw_draft *f = gw_diag_add(d, id, (int64_t)(likely * (double)d->wall));
-    gw_diag_gain_set(f, 1 / (1 - low), 1 / (1 - likely), 1 / (1 - high));
-    f->f.confidence = GW_CONF_MEDIUM;
-    return f;
-}
 
 int gw_live_calls_sync(struct gw_diag *d)
 {
@@ -236,7 +222,7 @@ int gw_live_calls_sync(struct gw_diag *d)
     if (!x)
         return GW_NO_DATA;
     struct stops s = find_stops(d, l);
-    double idle = 1 - d->busy, slack = rate(d, l, "cuda.slack_s"), lines = fmin(lines_that_wait(x, s.inside), idle), inside = fmin(s.inside, idle);
+    double idle = 1 - d->busy, slack = gw_live_calls_rate(d, l, "cuda.slack_s"), lines = fmin(lines_that_wait(x, s.inside), idle), inside = fmin(s.inside, idle);
     /* A thread cannot save more time than it spends: what it runs, what it waits for a CPU, what it may sleep inside the calls. */
     const struct gw_live_threads *m = l->role + GW_LIVE_LAUNCHER;
     double most = m->cpu > 0 ? fmin(idle, m->cpu + m->wait + slack) : idle;
@@ -248,14 +234,14 @@ int gw_live_calls_sync(struct gw_diag *d)
     /* Of the time inside the calls, what they last beyond 20 us may be work that the GPU has to do anyhow. */
     double low = fmin(fmax(s.inside - slack, s.inside / 2) + s.around, likely);
     double high = fmin(fmax(lines, inside + s.around + VALUE_MOST * s.making), most);
-    struct gw_draft *f = add(d, GW_F_HOST_SYNC, low, likely, fmax(high, likely));
+    struct gw_draft *f = gw_live_add_share(d, GW_F_HOST_SYNC, low, likely, fmax(high, likely));
     gw_diag_seen(d, f, s.count, "1/s", "counted calls", _("the job waits for the GPU %.0f times a second, %.0f µs each, copies included"), s.count,
                  1e6 * s.inside / s.count);
     if (s.reads >= MANY_CALLS)
         gw_diag_seen(d, f, s.reads, "1/s", "counted calls",
                      _("it reads %.0f values of the GPU a second, one in %.1f launches: the two calls and the code around them take %.1f %% of the time, the "
                        "kernels that make the values some %.0f %%"),
-                     s.reads, rate(d, l, "cuda.launches") / s.reads, 100 * (inside + s.around), 100 * VALUE_LAUNCHES * s.making);
+                     s.reads, gw_live_calls_rate(d, l, "cuda.launches") / s.reads, 100 * (inside + s.around), 100 * VALUE_LAUNCHES * s.making);
     if (lines > inside)
         gw_diag_seen(d, f, lines, "share", "thread samples", _("the lines that wait take %.0f %% of the training thread's time"), 100 * lines);
     gw_diag_against(d, f, NAN, "1", "", _("GPU work was not recorded: whether the queue was empty each time is not known"));
@@ -270,20 +256,20 @@ int gw_live_calls_launch(struct gw_diag *d)
     const struct gw_live *l = gw_live_of(d);
     if (!has_counts(d, l))
         return GW_NO_DATA;
-    double idle = 1 - d->busy, launches = rate(d, l, "cuda.launches"), slack = rate(d, l, "cuda.slack_s");
+    double idle = 1 - d->busy, launches = gw_live_calls_rate(d, l, "cuda.launches"), slack = gw_live_calls_rate(d, l, "cuda.slack_s");
     /* What else the host was seen to do is not issuing, and the GPU's own work stays. */
     struct stops s = find_stops(d, l);
     struct issue is = find_issue(d, l, lines_of(d, l), fmax(0, 1 - other_calls(d, l) - s.inside - s.around));
     double lost = fmin(is.likely, idle);
     if (lost < GW_LIM_DATA_WAIT || slack > HARDLY_WAITS)
         return GW_SILENT;
-    struct gw_draft *f = add(d, GW_F_LAUNCH_BOUND, 0.3 * fmin(is.low, idle), 0.65 * lost, fmin(is.high, idle));
+    struct gw_draft *f = gw_live_add_share(d, GW_F_LAUNCH_BOUND, 0.3 * fmin(is.low, idle), 0.65 * lost, fmin(is.high, idle));
     gw_diag_seen(d, f, launches, "1/s", "counted calls",
                  _("the job launches %.0f kernels a second, one every %.1f µs, and waits for the GPU in %.1f %% of the time: the GPU waits "
                    "for it"),
                  launches, 1e6 / launches, 100 * slack);
     gw_diag_seen(d, f, lost, "share", "counted calls", _("launch calls take %.1f %% of the time; issuing a kernel takes some %.0f times its call"),
-                 100 * rate(d, l, "cuda.launch_s"), ISSUE_TIMES);
+                 100 * gw_live_calls_rate(d, l, "cuda.launch_s"), ISSUE_TIMES);
     if (gw_live_calls_reads_between(d))
         gw_diag_against(d, f, s.reads / launches, "1", "counted calls",
                         _("it reads a value of the GPU after every %.0f launches on average, and no CUDA graph can hold a read: those have to go first"), launches / s.reads);
@@ -299,11 +285,11 @@ int gw_live_calls_copy(struct gw_diag *d)
     const struct gw_live *l = gw_live_of(d);
     if (!has_counts(d, l))
         return GW_NO_DATA;
-    double share = fmin(rate(d, l, "cuda.copy_s"), 1 - d->busy), copies = rate(d, l, "cuda.copies");
+    double share = fmin(gw_live_calls_rate(d, l, "cuda.copy_s"), 1 - d->busy), copies = gw_live_calls_rate(d, l, "cuda.copies");
     if (share < GW_LIM_DATA_WAIT || copies <= 0 || share / copies < LONG_COPY_S)
         return GW_SILENT;
     /* From pinned memory the copy is several times faster and beside the computing; the loader's thread copies into that memory. */
-    struct gw_draft *f = add(d, GW_F_PAGEABLE_COPY, 0.5 * share, 0.85 * share, share);
+    struct gw_draft *f = gw_live_add_share(d, GW_F_PAGEABLE_COPY, 0.5 * share, 0.85 * share, share);
     gw_diag_seen(d, f, share, "share", "counted calls", _("copies keep the host for %.0f %% of the time: %.0f a second, %.1f ms each"), 100 * share, copies,
                  1e3 * share / copies);
     gw_diag_against(d, f, NAN, "1", "", _("copies were not recorded one by one: that they come from pageable memory is told from how long the call takes"));
@@ -318,10 +304,10 @@ static int allocates(struct gw_diag *d, enum gw_finding_id id, const char *count
     const struct gw_live *l = gw_live_of(d);
     if (!has_counts(d, l))
         return GW_NO_DATA;
-    double share = fmin(rate(d, l, time), 1 - d->busy), n = rate(d, l, count);
+    double share = fmin(gw_live_calls_rate(d, l, time), 1 - d->busy), n = gw_live_calls_rate(d, l, count);
     if (share < GW_LIM_DATA_WAIT || n < MANY_CALLS / 10)
         return GW_SILENT;
-    struct gw_draft *f = add(d, id, 0.7 * share, share, fmin(1.3 * share, 1 - d->busy));
+    struct gw_draft *f = gw_live_add_share(d, id, 0.7 * share, share, fmin(1.3 * share, 1 - d->busy));
     gw_diag_seen(d, f, share, "share", "counted calls", _("allocating and freeing takes the host %.0f %% of the time: %.0f calls a second"), 100 * share, n);
     gw_live_where_in_call(d, f, 1u << call, 3);
     gw_diag_fix(f, fix, _("gpuwhy diff before after"), "");
@@ -350,9 +336,9 @@ int gw_live_calls_preprocess(struct gw_diag *d)
     double own = samples ? fmax(0, (double)x->own / samples - gw_live_steps_claimed(d)) : 0, library = samples ? (double)x->library / samples : 0;
     /* The user's lines issue kernels, too: what issuing needs and the library's frames do not show is theirs. */
     double share = fmin(own - fmax(0, find_issue(d, l, x, 1).likely - library), 1 - d->busy);
-    if (samples < 20 || share < GW_LIM_DATA_WAIT || rate(d, l, "cuda.slack_s") > HARDLY_WAITS || d->answer[GW_F_SIMULATOR] == GW_FIRED)
+    if (samples < 20 || share < GW_LIM_DATA_WAIT || gw_live_calls_rate(d, l, "cuda.slack_s") > HARDLY_WAITS || d->answer[GW_F_SIMULATOR] == GW_FIRED)
         return GW_SILENT;
-    struct gw_draft *f = add(d, GW_F_MAIN_PREPROCESS, 0.5 * share, share, own < 1 - d->busy ? own : 1 - d->busy);
+    struct gw_draft *f = gw_live_add_share(d, GW_F_MAIN_PREPROCESS, 0.5 * share, share, own < 1 - d->busy ? own : 1 - d->busy);
     gw_diag_seen(d, f, share, "share", "thread samples", _("%.0f %% of the time the training thread runs code of its own, outside of calls of CUDA"),
                  100 * share);
     gw_diag_against(d, f, NAN, "1", "", _("GPU work was not recorded: whether the GPU idled just then is not known"));

@@ -69,6 +69,12 @@ double gw_live_rate(const struct gw_live *l, const struct gw_analysis *an, const
     return s.n > 1 && s.t1 > s.t0 && s.last >= s.first ? (s.last - s.first) / ((double)(s.t1 - s.t0) * 1e-9) : NAN;
 }
 
+double gw_live_calls_rate(const struct gw_diag *d, const struct gw_live *l, const char *name)
+{
+    double v = gw_live_rate(l, d->an, name, -1, l->pid);
+    return isnan(v) ? 0 : v;
+}
+
 int64_t gw_live_reached(const struct gw_analysis *an, const char *name, int64_t device, int64_t pid, double value)
 {
     const struct gw_lane *lane = counter_lane(an, device, pid);

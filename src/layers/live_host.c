@@ -55,16 +55,17 @@ static int shares_of(const struct gw_diag *d, const struct gw_live *l, double sh
     return all > 0;
 }
 
-static double rate(const struct gw_diag *d, const struct gw_live *l, const char *name)
+/* 1 when calls were counted and the thread was sampled: its shares. */
+static int is_known(struct gw_diag *d, double share[GW_CAUSE_COUNT])
 {
-    double v = gw_live_rate(l, d->an, name, -1, l->pid);
-    return isnan(v) ? 0 : v;
+    const struct gw_live *l = gw_live_of(d);
+    return l && !isnan(gw_live_rate(l, d->an, "cuda.launches", -1, l->pid)) && shares_of(d, l, share);
 }
 
 /* Share of the time in operators beyond what issuing their kernels takes, when that takes `times` as long as the calls. */
 static double slow_operators(const struct gw_diag *d, const struct gw_live *l, const double share[GW_CAUSE_COUNT], double times)
 {
-    double issue = times * (rate(d, l, "cuda.launch_s") + rate(d, l, "cuda.graph_launch_s"));
+    double issue = times * (gw_live_calls_rate(d, l, "cuda.launch_s") + gw_live_calls_rate(d, l, "cuda.graph_launch_s"));
     return fmin(fmax(0, share[GW_CAUSE_SLOW_OP] - issue), 1 - d->busy);
 }
 
@@ -140,7 +141,7 @@ static double fresh_share(const struct gw_diag *d, const struct gw_live *l)
     struct gw_live half = *l;
     (void)gw_live_calls_period(d->an, l->pid, &half.from, &half.to);
     half.from += (half.to - half.from) / 2;
-    double launches = rate(d, &half, "cuda.launches"), fresh = gw_live_rate(&half, d->an, "cuda.fresh_launches", -1, l->pid);
+    double launches = gw_live_calls_rate(d, &half, "cuda.launches"), fresh = gw_live_rate(&half, d->an, "cuda.fresh_launches", -1, l->pid);
     if (isnan(fresh) || !(launches > 0))
         return NAN;
     return fresh * (double)(half.to - half.from) * 1e-9 < FRESH_LEAST ? 0 : fresh / launches;
@@ -152,26 +153,20 @@ int gw_live_churns(const struct gw_diag *d)
     return fresh >= FRESH_SHARE;
 }
 
-static struct gw_draft *add(struct gw_diag *d, enum gw_finding_id id, double low, double likely, double high)
+static void not_recorded(struct gw_diag *d, struct gw_draft *f)
 {
-    struct gw_draft *f = gw_diag_add(d, id, (int64_t)(likely * (double)d->wall));
-    gw_diag_gain_set(f, 1 / (1 - low), 1 / (1 - likely), 1 / (1 - high));
-    f->f.confidence = GW_CONF_MEDIUM;
     gw_diag_against(d, f, NAN, "1", "", _("GPU work was not recorded: whether the GPU idled just then is not known"));
-    return f;
 }
 
-/* Without GPU records: a finding when the host is in operators for longer than issuing explains; NULL when it is not. */
-static struct gw_draft *slow_operators_alone(struct gw_diag *d, enum gw_finding_id id)
+/* Without GPU records: a finding when the host is in operators for longer than issuing explains; NULL when it is not. `share`: by cause. */
+static struct gw_draft *slow_operators_alone(struct gw_diag *d, enum gw_finding_id id, const double share[GW_CAUSE_COUNT])
 {
     const struct gw_live *l = gw_live_of(d);
-    double share[GW_CAUSE_COUNT];
-    if (!shares_of(d, l, share))
-        return NULL;
     double low = slow_operators(d, l, share, GW_LIVE_ISSUE_MOST), likely = slow_operators(d, l, share, GW_LIVE_ISSUE), high = slow_operators(d, l, share, 0);
     if (low < GW_LIM_DATA_WAIT || likely < SLOW_PART * share[GW_CAUSE_SLOW_OP])
         return NULL;
-    struct gw_draft *f = add(d, id, low / 2, likely, high);
+    struct gw_draft *f = gw_live_add_share(d, id, low / 2, likely, high);
+    not_recorded(d, f);
     gw_diag_seen(d, f, share[GW_CAUSE_SLOW_OP], "share", "thread samples",
                  _("%.0f %% of the time the training thread is inside operators, outside of calls of CUDA; issuing their kernels explains %.0f %%"),
                  100 * share[GW_CAUSE_SLOW_OP], 100 * fmax(0, share[GW_CAUSE_SLOW_OP] - likely));
@@ -215,7 +210,7 @@ int gw_live_host_shapes(struct gw_diag *d)
         return GW_SILENT;
     if (d->dev && d->dev->nruns)
         return shapes_in_window(d, fresh);
-    struct gw_draft *f = slow_operators_alone(d, GW_F_SHAPE_CHURN);
+    struct gw_draft *f = slow_operators_alone(d, GW_F_SHAPE_CHURN, share);
     if (!f)
         return GW_SILENT;
     say_shapes(d, f, fresh);
@@ -224,13 +219,12 @@ int gw_live_host_shapes(struct gw_diag *d)
 
 int gw_live_host_operators(struct gw_diag *d)
 {
-    const struct gw_live *l = gw_live_of(d);
     double share[GW_CAUSE_COUNT];
-    if (!l || isnan(gw_live_rate(l, d->an, "cuda.launches", -1, l->pid)) || !shares_of(d, l, share))
+    if (!is_known(d, share))
         return GW_NO_DATA;
     if (d->answer[GW_F_AUTOTUNE] == GW_FIRED || d->answer[GW_F_SHAPE_CHURN] == GW_FIRED)
         return GW_SILENT;
-    struct gw_draft *f = slow_operators_alone(d, GW_F_SLOW_OP);
+    struct gw_draft *f = slow_operators_alone(d, GW_F_SLOW_OP, share);
     if (!f)
         return GW_SILENT;
     gw_diag_fix(f, _("keep its shapes stable (plans and heuristics are redone for each new one), or choose another backend for this operator"),
@@ -242,17 +236,18 @@ int gw_live_host_simulator(struct gw_diag *d)
 {
     const struct gw_live *l = gw_live_of(d);
     double share[GW_CAUSE_COUNT];
-    if (!l || isnan(gw_live_rate(l, d->an, "cuda.launches", -1, l->pid)) || !shares_of(d, l, share))
+    if (!is_known(d, share))
         return GW_NO_DATA;
-    double reads = rate(d, l, "cuda.reads"), copies = rate(d, l, "cuda.copies"), launches = rate(d, l, "cuda.launches");
+    double reads = gw_live_calls_rate(d, l, "cuda.reads"), copies = gw_live_calls_rate(d, l, "cuda.copies"), launches = gw_live_calls_rate(d, l, "cuda.launches");
     double named = share[GW_CAUSE_SIMULATOR], code = share[GW_CAUSE_USER_CODE], idle = 1 - d->busy;
-    double graphs = rate(d, l, "cuda.graph_launches");
+    double graphs = gw_live_calls_rate(d, l, "cuda.graph_launches");
     int by_shape = reads >= TURNS && copies >= reads / 2 && launches <= TURN_LAUNCHES * reads && graphs < reads / 10 && code >= TURN_CODE;
     double lost = fmin(named + (by_shape ? code : 0), idle);
     if (lost < GW_LIM_DATA_WAIT)
         return GW_SILENT;
     /* As gw_find_simulator(): with 2, 6 and 16 environments for one forward pass, all of the host's turn is shared. */
-    struct gw_draft *f = add(d, GW_F_SIMULATOR, 0.4 * idle, 0.8 * idle, 0.92 * idle);
+    struct gw_draft *f = gw_live_add_share(d, GW_F_SIMULATOR, 0.4 * idle, 0.8 * idle, 0.92 * idle);
+    not_recorded(d, f);
     if (by_shape)
         gw_diag_seen(d, f, reads, "1/s", "counted calls",
                      _("%.0f times a second a value is read, host code runs, and an input is sent back; %.0f launches lie between"), reads, launches / reads);

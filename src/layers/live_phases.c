@@ -44,9 +44,8 @@ struct look { /* at a counter that counts up */
 /* --- working time
  * -------------------------------------------------------------------------------------------------------------- */
 
-static const struct gw_activity *activity_of(const struct gw_diag *d)
+static const struct gw_activity *activity_of(const struct gw_live *l)
 {
-    const struct gw_live *l = gw_live_of((struct gw_diag *)(uintptr_t)d);
     for (size_t i = 0; i < l->h->activity_count; i++)
         if (l->h->activity[i].count && l->h->activity[i].device == l->device)
             return l->h->activity + i;
@@ -66,20 +65,6 @@ static int64_t work_done(const struct gw_activity *a, double part)
                 return a->run[i].start;
         }
     return INT64_MAX;
-}
-
-static uint32_t find_lane(const struct gw_analysis *an, const struct gw_live *l)
-{
-    const struct gw_lane *lane = an->t->lanes.data;
-    if (!an->stacked)
-        return GW_NONE;
-    if (l->launcher != GW_NONE && an->stacked[l->launcher])
-        return l->launcher;
-    /* The backward pass launches most, from a thread without Python: the loop is in the main thread. */
-    for (uint32_t i = 0; i < an->t->lanes.len; i++)
-        if (lane[i].type == GW_LANE_HOST && lane[i].pid == l->pid && lane[i].tid == l->pid)
-            return an->stacked[i] ? i : GW_NONE;
-    return GW_NONE;
 }
 
 /* --- when nothing was done
@@ -398,12 +383,14 @@ int gw_live_phases_weigh(struct gw_diag *d, struct gw_live_phases *p)
         return 0;
     w->d = d;
     w->p = p;
-    w->activity = activity_of(d);
+    w->activity = activity_of(l);
     gw_array_init(&w->looks, sizeof(struct look), 0);
     int known = find_period(w, l->pid);
     if (known) {
         find_idle_shares(w);
-        p->lane = find_lane(d->an, l);
+        p->lane = gw_live_stack_lane(d, l);
+        if (p->lane != GW_NONE && !(d->an->stacked && d->an->stacked[p->lane]))
+            p->lane = GW_NONE; /* without stacks it says nothing */
     }
     if (p->lane == GW_NONE) {
         gw_array_free(&w->looks);

@@ -337,22 +337,6 @@ static int loader(struct gw_trace *t, struct text_host *h, const char *p)
     return 0;
 }
 
-/* What the hook read: whole numbers. */
-static int torch_settings(struct text_host *h, const char *p)
-{
-    char v[64];
-    h->f.hook = 1;
-    while (*p) {
-        if (pair(&p, "cudnn_benchmark", v, sizeof v))
-            h->f.cudnn_benchmark = atoi(v);
-        else if (pair(&p, "anomaly", v, sizeof v))
-            h->f.anomaly = atoi(v);
-        else
-            return -1;
-    }
-    return 0;
-}
-
 /* "anomaly=1 launch_blocking=1" */
 static int settings(struct text_host *h, const char *p)
 {
@@ -363,8 +347,21 @@ static int settings(struct text_host *h, const char *p)
             h->f.anomaly = atoi(v);
         else if (pair(&p, "launch_blocking", v, sizeof v))
             h->f.launch_blocking = atoi(v);
+        else if (pair(&p, "cudnn_benchmark", v, sizeof v))
+            h->f.cudnn_benchmark = atoi(v);
         else
             return -1;
+    return 0;
+}
+
+static int thread(struct gw_trace *t, const char *p)
+{
+    int64_t pid, tid;
+    char name[64];
+    if (sscanf(p, "%" SCNd64 ":%" SCNd64 " %63s", &pid, &tid, name) != 3)
+        return -1;
+    uint32_t lane = gw_trace_lane_host(t, pid, tid);
+    ((struct gw_lane *)t->lanes.data)[lane].name = gw_trace_name(t, name, strlen(name));
     return 0;
 }
 
@@ -430,8 +427,8 @@ int text_host_line(struct gw_trace *t, struct text_host **hp, int64_t base, cons
         rc = settings(h, p);
     else if (whole_word(&p, "step"))
         rc = step(h, base, p);
-    else if (whole_word(&p, "torch"))
-        rc = torch_settings(h, p);
+    else if (whole_word(&p, "thread"))
+        rc = thread(t, p);
     return rc < 0 ? fail(why, cap, "cannot be read", line) : 0;
 }
 

@@ -5,13 +5,12 @@
  *     host memory 64e9 limit=32e9                            bytes
  *     host gpu 0 memory=141e9 sm_max=1980 power_limit=700 power_default=700
  *     host process 10 parent=1 role=worker allowed=16 rss=1e9,2e9 shared=1e8 start=0s end=5s     end: it ended
- *     host sample 10:10 5ms +20ms running cpu=20ms wait=0 call=wait stack=data.py(5): decode|torch/utils/data/_utils/fetch.py(9):
- * f host activity 0 5ms +1s engine=90 sm=80 dram=20 tensor=10   percent; or: host activity 0 refused=busy
+ *     host thread 10:11 pt_autograd_0                        its name
+ *     host sample 10:10 5ms +20ms running cpu=20ms wait=0 call=wait stack=data.py(5): decode|torch/utils/data/_utils/fetch.py(9): f
  *     host activity 0 5ms +1s engine=90 sm=80 dram=20 tensor=10     percent; or: host activity 0 refused=busy
- *     host counter 0 -1 5ms 97 nvml.utilization_percent      device, process, time, value, name host loader 1
- * num_workers=2 distributed=1 epochs=3 set_epoch=0 sampler=DistributedSampler
- *
- *     host settings anomaly=1 launch_blocking=0              what the hook and the environment told
+ *     host counter 0 -1 5ms 97 nvml.utilization_percent      device, process, time, value, name
+ *     host loader 1 num_workers=2 distributed=1 epochs=3 set_epoch=0 sampler=DistributedSampler
+ *     host settings anomaly=1 launch_blocking=0 cudnn_benchmark=1   what the hook and the environment told
  *     host step 1 20ms optimizer=0 steps=1                   an optimizer.step() of process 1 ended
  *
  * Times move with `repeat` as those of events do. Any `host` line makes gw_trace.host; the period that it speaks of is

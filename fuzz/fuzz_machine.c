@@ -15,26 +15,11 @@
 #include "collect/capture/capture.h"
 #include "collect/capture/record_env.h"
 #include "collect/checks/checks.h"
-#include "record/record_write.h"
-#include "promise.h"
+#include "promise_record.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static const char *const files[] = {GW_REC_MACHINE, GW_REC_META};
-
-static void write_chunks(int dir, const char *name, const uint8_t *data, size_t size)
-{
-    struct gw_writer w;
-    require(gw_writer_open(&w, dir, name, GW_ROLE_HOST, 7, 0) == 0, "a file can be made");
-    while (size > 4) {
-        size_t n = (size_t)data[2] | (size_t)data[3] << 8;
-        n = n > size - 4 ? size - 4 : n;
-        (void)gw_writer_append(&w, data[0], data[1] ? data[1] : 1, data + 4, (uint32_t)n);
-        data += 4 + n;
-        size -= 4 + n;
-    }
-    gw_writer_close(&w);
-}
 
 static void check(struct gw_env *env)
 {
@@ -77,7 +62,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         if (i == one && data[0] & 0x80)
             write_raw(dir, files[i], data + 1, size - 1);
         else
-            write_chunks(dir, files[i], data + 1, i == one ? size - 1 : 0);
+            write_chunks(dir, files[i], GW_ROLE_HOST, 0, data + 1, i == one ? size - 1 : 0);
     }
     struct gw_env *env = gw_env_create();
     struct gw_error err;

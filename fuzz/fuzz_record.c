@@ -18,30 +18,13 @@
 #include "import/importer.h"
 #include "layers/layers.h"
 #include "model/host_facts.h"
-#include "record/record_write.h"
-#include "promise.h"
+#include "promise_record.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static const char *const files[] = {GW_REC_META, "cuda-7-1.gwr", GW_REC_PM};
 enum { FILES = 3 };
-#define MADE 1796130000000000000ull
-
-static void write_chunks(int dir, const char *name, uint32_t role, const uint8_t *data, size_t size)
-{
-    struct gw_writer w;
-    require(gw_writer_open(&w, dir, name, role, 7, 0) == 0, "a file can be made");
-    const uint64_t made = MADE; /* not today: the stamps of the corpus lie around it */
-    require(pwrite(w.fd, &made, sizeof made, offsetof(struct gw_rec_file, realtime_ns)) == sizeof made, "the header");
-    while (size > 4) {
-        size_t n = (size_t)data[2] | (size_t)data[3] << 8;
-        n = n > size - 4 ? size - 4 : n;
-        (void)gw_writer_append(&w, data[0], data[1] ? data[1] : 1, data + 4, (uint32_t)n);
-        data += 4 + n;
-        size -= 4 + n;
-    }
-    gw_writer_close(&w);
-}
+#define MADE 1796130000000000000ull /* not today: the stamps of the corpus lie around it */
 
 static void check_activity(const struct gw_host_facts *h)
 {
@@ -80,7 +63,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         if (i == one && data[0] & 0x80)
             write_raw(dir, files[i], data + 1, size - 1);
         else
-            write_chunks(dir, files[i], i == 0 ? GW_ROLE_HOST : i == 1 ? GW_ROLE_CUDA : GW_ROLE_PM, data + 1, i == one ? size - 1 : 0);
+            write_chunks(dir, files[i], i == 0 ? GW_ROLE_HOST : i == 1 ? GW_ROLE_CUDA : GW_ROLE_PM, MADE, data + 1, i == one ? size - 1 : 0);
     }
     struct gw_trace *t = gw_trace_create((size_t)256 << 20);
     struct gw_import_options o = {.threads = 1};

@@ -6,6 +6,8 @@ A case fails by an exception, and is left out by runner.Skip("why"). What it ret
 0 all that ran passed, 1 one failed or there was none, 77 all were left out (how CTest is told that a test was skipped).
 """
 import concurrent.futures
+import contextlib
+import subprocess
 import sys
 import time
 import traceback
@@ -13,6 +15,17 @@ import traceback
 
 class Skip(Exception):
     """What the case needs is not here."""
+
+
+@contextlib.contextmanager
+def small_disk(folder, size):
+    """A file system of `size` ("512k") on an existing folder; the case is left out where we may not mount."""
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=" + size, "none", folder], stderr=subprocess.DEVNULL, check=False).returncode:
+        raise Skip("not allowed to mount")
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", folder], check=True)
 
 
 def cases(scope, names=()):

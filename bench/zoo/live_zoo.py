@@ -2,12 +2,13 @@
 """Runs cases of zoo.py under `gpuwhy run`: base and fix without recording, base again recorded, and compares.
 
 usage: live_zoo.py GPUWHY OUT_DIR [CASE...] [--seconds S] [--timed S] [--budget S] [--options "..."] [--record-only]
+                   [--known CASE,...]
 
 Prints one line a case as it goes: verdict, right or wrong, predicted gain, measured gain and whether it is inside of what was
 predicted, how much longer a step took when recorded (one run each: turns.py is for the cost of recording), the first line of code
 that is named. Writes OUT_DIR/zoo.jsonl, and for each case its report and record (CUDA files above 20 MB are removed). A case is
 recorded for --seconds, its base and fix are timed for --timed each. With --record-only nothing is run without recording, so there is
-no measured gain. Stops when the budget is spent. Exit 0 always: judging is for the reader.
+no measured gain; so it is for the cases of --known. Stops when the budget is spent. Exit 0 always: judging is for the reader.
 """
 import argparse
 import concurrent.futures
